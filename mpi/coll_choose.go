@@ -47,8 +47,8 @@ const farStripe = 8 << 10
 // The cost of a message where ranks share the cores of their node: the receiver must be
 // woken. Inside the node, other ranks have run meanwhile.
 const (
-	awakeFar  = 40e-6
-	awakeNear = 15e-6
+	awakeFar  = 30e-6
+	awakeNear = 8e-6
 	// awakeStarts is how many messages a rank handles when it is woken.
 	awakeStarts = 16
 	// awakeMessage is the time of the processor for each of them, at both ends: measured
@@ -89,11 +89,14 @@ func (h *chooser) prepare(c *Comm) {
 		h.model.Starts, h.model.TimeSlices = farStarts, c.w.site.oversubscribed
 		h.model.Eager, h.model.Stripe = farEager, farStripe
 		if rate := c.w.site.rate; rate > 0 {
-			h.model.Cable, h.model.Burst = 8/(float64(rate)*1e6), c.w.site.burst.Seconds()
+			h.model.Cable = 8 / (float64(rate) * 1e6)
 		}
 		if h.model.TimeSlices {
 			h.model.Startup, h.model.Near.Startup = max(h.model.Startup, awakeFar), awakeNear
 			h.model.Starts, h.model.Eager, h.model.Message = awakeStarts, sharedCoresEager, awakeMessage
+			if c.w.site.connects { // each over one rail
+				h.model.Cables, h.model.Ports, h.model.Stripe = h.model.Ports, 1, 0
+			}
 		}
 	}
 }

@@ -20,10 +20,10 @@ import (
 // site describes the host of rank 0. All ranks use it for their own, so that they make the
 // same choices.
 type site struct {
-	oversubscribed bool          // ranks share cores
-	rails          int           // to other hosts
-	rate           int           // of a rail, in Mbit/s; 0: unknown
-	burst          time.Duration // for which an idle rail sends unlimited
+	oversubscribed bool // ranks share cores
+	rails          int  // to other hosts
+	connects       bool // busy peers get connections, each over one rail
+	rate           int  // of a rail, in Mbit/s; 0: unknown
 }
 
 const siteKey = "site"
@@ -37,11 +37,12 @@ func publishSite(cfg *Config, client pmi.Client, lanes []engine.LaneConfig, over
 	s := site{oversubscribed: oversubscribed, rails: 1}
 	for _, l := range lanes {
 		if !l.Local && !strings.HasPrefix(l.Device.Attr().Name, "ofi:") { // libfabric selects its own interface
-			s.rate, s.burst = slowestRail(cfg)
+			s.rate = slowestRail(cfg)
 		}
 		s.rails = max(s.rails, l.Device.Caps().Rails)
+		s.connects = s.connects || l.Device.Attr().Name == "hybrid"
 	}
-	if err := client.Put(siteKey, fmt.Appendf(nil, "%t %d %d %d", s.oversubscribed, s.rails, s.rate, s.burst)); err != nil {
+	if err := client.Put(siteKey, fmt.Appendf(nil, "%t %d %t %d", s.oversubscribed, s.rails, s.connects, s.rate)); err != nil {
 		return fmt.Errorf("mpi: publish the description of rank 0's host: %w", err)
 	}
 	return nil
@@ -56,7 +57,7 @@ func fetchSite(ctx context.Context, client pmi.Client) (s site, err error) {
 	if err != nil {
 		return s, fmt.Errorf("mpi: fetch the description of rank 0's host: %w", err)
 	}
-	if _, err := fmt.Sscanf(string(text), "%t %d %d %d", &s.oversubscribed, &s.rails, &s.rate, &s.burst); err != nil {
+	if _, err := fmt.Sscanf(string(text), "%t %d %t %d", &s.oversubscribed, &s.rails, &s.connects, &s.rate); err != nil {
 		return s, fmt.Errorf("mpi: rank 0 describes its host as %q: %w; run all ranks from the same build", text, err)
 	}
 	return s, nil
@@ -77,16 +78,16 @@ func (w *World) grant() int {
 // slowestRail returns the rate of the slowest interface to other hosts, in Mbit/s, or 0 if
 // it is not known. That some may not lead to other hosts after all does not matter for an
 // estimate.
-func slowestRail(cfg *Config) (rate int, burst time.Duration) {
+func slowestRail(cfg *Config) (rate int) {
 	candidates, err := chooseRails(cfg, true)
 	if err != nil {
-		return 0, 0 // the device has reported it
+		return 0 // the device has reported it
 	}
 	for i := range candidates {
 		c := &candidates[i]
 		if r := c.Rate(); c.Taken && r > 0 && (rate == 0 || r < rate) {
-			rate, burst = r, c.Burst
+			rate = r
 		}
 	}
-	return rate, burst
+	return rate
 }

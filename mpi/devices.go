@@ -146,7 +146,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string, oversubscribed boo
 	}
 	network.report(os.Stderr, client.Rank())
 	c := devices.Config{
-		Index: client.Rank(), Peers: client.Size(), Several: network.several, Rail: client.LocalRank(), Follow: !oversubscribed, Key: network.key, Encrypt: cfg.Encrypt,
+		Index: client.Rank(), Peers: client.Size(), Several: network.several, Follow: !oversubscribed, Key: network.key, Encrypt: cfg.Encrypt,
 		ConnectionCRC: cfg.Advanced.ConnectionCRC, MaxConnections: cfg.Advanced.MaxConnections,
 		PeerTimeout: cfg.PeerTimeout, Served: servedBy(client), Strict: cfg.Advanced.Strict,
 	}
@@ -156,6 +156,8 @@ func openSoftware(cfg *Config, client pmi.Client, why string, oversubscribed boo
 	if c.Paths, err = network.paths(c.Several); err != nil {
 		return fail(err)
 	}
+	// Consecutive ranks share a rail, so that the leaders of two groups of ranks have two.
+	c.Rail = client.LocalRank() * len(c.Paths) / client.LocalSize()
 	c.NoCRC = !slices.ContainsFunc(c.Paths, func(p devices.Path) bool { return !p.Bind.Addr().IsLoopback() }) // no cable can corrupt the data
 	dev, err := onFreePort(cfg, onHost(client), func(port uint16) (rdma.Device, error) {
 		for i := range c.Paths {

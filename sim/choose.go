@@ -12,7 +12,7 @@ func (m *Machine) Choose(s *coll.Shape) (coll.Choice, error) {
 	if s.Nodes != nil {
 		model.Near = coll.Near{Startup: model.Startup, PerByte: model.PerByte}
 		model.Startup, model.PerByte = (m.Far.L+2*m.Far.O.At(8))*1e-9, perByte(&m.Far)*1e-9
-		model.Ports, model.Eager, model.Stripe, model.Cable, model.Burst = m.Rails, m.Far.Eager, m.Stripe, m.Far.G*1e-9, m.Burst*1e-9
+		model.Ports, model.Eager, model.Stripe, model.Cable = m.Rails, m.Far.Eager, m.Stripe, m.Far.G*1e-9
 		model.TimeSlices = s.Size*max(m.NodesPerHost, 1) > m.Cores*s.Nodes.Nodes()
 		model.Message = 2 * m.Far.O.At(8) * 1e-9
 	}

@@ -25,7 +25,7 @@ type choiceFlags struct {
 	ranks      int
 	ops, sizes []string
 	final      time.Duration
-	json       bool
+	json, all  bool
 }
 
 func newChoiceBenchmark() *cobra.Command {
@@ -64,6 +64,7 @@ Blocking calls of ranks of one host use shared memory if it is chosen.`,
 	offerValues(cmd, "op", strings.Join(bench.ContestCollectives(), ", "))
 	fl.StringSliceVarP(&f.sizes, "sizes", "m", []string{"8", "256", "1K", "8K", "64K", "1M"}, "bytes of a block, or of the whole vector, with K or M")
 	fl.DurationVar(&f.final, "final", 300*time.Millisecond, "time limit for the last calls of one size")
+	fl.BoolVar(&f.all, "all", false, "list all candidates with their estimates, for a look at the cost model")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object per line for each figure")
 	return cmd
 }
@@ -94,6 +95,9 @@ func (f *choiceFlags) measure(c *mpi.Comm, kinds []coll.Kind, sizes []int) error
 				f.printJSON(c, cell)
 			}
 			cells = append(cells, cell)
+			if f.all {
+				printCandidates(os.Stdout, kind, size, entries)
+			}
 		})
 		if err != nil {
 			return err
@@ -191,6 +195,15 @@ func printCells(w io.Writer, cells []choiceCell) error {
 		}
 	}
 	return nil
+}
+
+// printCandidates prints the estimate and the time of every candidate.
+func printCandidates(w io.Writer, kind coll.Kind, size int, entries []bench.Entry) {
+	for _, e := range entries[1:] {
+		if e.Served {
+			fmt.Fprintf(w, "%s %d %s: estimated %.1f us, measured %.1f us in %d calls\n", kind, size, e.Algorithm, 1e6*e.Choice.Seconds, e.Micros(), len(e.Times))
+		}
+	}
 }
 
 // tunableKinds returns the collectives that a flag lists, or all.

@@ -96,7 +96,7 @@ func bruckAlltoallCost(s *Shape, m *Model, params []int) float64 {
 		if n-1 == weight && weight > 1 && messages < m.Ports {
 			continue // one block, not sent before: it is sent together with the first round
 		}
-		t += m.together(messages, float64(largest)*each)
+		t += m.together(messages, float64(largest)*each) * m.everyPair(float64(largest)*each)
 		if weight*base < n {
 			copied += float64(weight * (base - 1)) // at their destination, and unpacked
 		}

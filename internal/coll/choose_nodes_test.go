@@ -36,7 +36,7 @@ func TestChooseOnNodes(t *testing.T) {
 		{Allgather, 16, [2]string{"node-groups", "node-groups"}},
 		{Allgather, 1 << 10, [2]string{"node-groups", "node-groups"}},
 		{Allgather, 16 << 10, [2]string{"node-groups", "node-groups"}},
-		{Allgather, 1 << 20, [2]string{"node-groups", "node-groups"}}, // one node at a time: see below
+		{Allgather, 1 << 20, [2]string{"node-ring", "node-ring"}}, // one node at a time: see below
 		{Alltoall, 64, [2]string{"node-carriers", "node-carriers"}},
 		{Alltoall, 2 << 10, [2]string{"direct", "direct"}},
 		{Alltoall, 1 << 20, [2]string{"direct", "direct"}},
@@ -57,10 +57,10 @@ func TestChooseOnNodes(t *testing.T) {
 // after the other.
 func TestChooseOneAtATime(t *testing.T) {
 	for _, m := range []*Model{&hosts, &sharedHosts} {
-		for bytes, ports := range map[int]int{1 << 10: 16, 1 << 20: 1} {
+		for bytes, want := range map[int]string{1 << 10: "node-groups", 1 << 20: "node-ring"} {
 			c, err := Choose(onNodes(Allgather, bytes, Consecutive(2, 4, 4, 4, 4)), m, nil)
-			if err != nil || c.Algorithm.Name != "node-groups" || c.Params[1] != ports {
-				t.Errorf("%d bytes: %s %v, %v; want node-groups with %d ports", bytes, c.Algorithm.Name, c.Params, err, ports)
+			if err != nil || c.Algorithm.Name != want || want == "node-groups" && c.Params[1] != 16 {
+				t.Errorf("%d bytes: %s %v, %v; want %s", bytes, c.Algorithm.Name, c.Params, err, want)
 			}
 		}
 	}

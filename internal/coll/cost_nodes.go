@@ -77,10 +77,6 @@ func circulantFar(s *Shape, _ []int) float64 {
 	})
 }
 
-// unlimitedCable is the Cable of bytes that take no time there. 0 would mean that it is not
-// known, also after among has multiplied it with a small share.
-const unlimitedCable = 1e-30
-
 // costPlanned returns the cost of a call and its share of the cost of the plan.
 func (a *Algorithm) costPlanned(s *Shape, m *Model, params []int) float64 {
 	cost := a.costOn(s, m, params)
@@ -90,28 +86,19 @@ func (a *Algorithm) costPlanned(s *Shape, m *Model, params []int) float64 {
 	return cost
 }
 
-// costOn returns the cost if ranks share nodes. Bytes that a cable transmits without a
-// limit after it was idle take no more than the ranks need for them.
-func (a *Algorithm) costOn(s *Shape, m *Model, params []int) float64 {
-	cost := a.costBetween(s, m, params)
-	if s.Nodes == nil || m.Cable == 0 || m.Burst == 0 {
-		return cost
-	}
-	unlimited := *m
-	unlimited.Cable = unlimitedCable
-	return max(cost-m.Burst, a.costBetween(s, &unlimited, params))
-}
-
-// costBetween returns the cost without bursts. In algorithms that are not node-aware all
+// costOn returns the cost if ranks share nodes. In algorithms that are not node-aware all
 // ranks of a node send at the same time over shared cables, except for messages within
 // the node. A gather or scatter, or what is as simple, is limited by the cable of the root.
-func (a *Algorithm) costBetween(s *Shape, m *Model, params []int) float64 {
+func (a *Algorithm) costOn(s *Shape, m *Model, params []int) float64 {
 	switch {
 	case s.Nodes == nil:
 		return a.Cost(s, m, params)
 	case s.Kind == Gather || s.Kind == Scatter || a.Rooted:
 		root := *m
 		root.rooted = true
+		if !a.Needs.Nodes { // its peers use all cables, those of leaders the same one
+			root.Ports = m.cables()
+		}
 		if far := everywhere(s); !a.Needs.Nodes && m.Cable > 0 {
 			root.PerByte = far*m.PerByte + (1-far)*m.inNode().PerByte
 			root.Cable *= far
@@ -122,8 +109,8 @@ func (a *Algorithm) costBetween(s *Shape, m *Model, params []int) float64 {
 	case a.Along && s.Nodes.inOrder():
 		along := *m
 		along.hop = m
-		if m.TimeSlices { // all ranks of a node run for each message
-			along.Startup += float64(s.Nodes.most-1) * m.inNode().Startup
+		if m.TimeSlices { // all ranks of a node run for each message, half of them while it is on the cable
+			along.Startup += float64(s.Nodes.most-1) * m.inNode().Startup / 2
 		}
 		return a.Cost(s, &along, params)
 	}
@@ -168,5 +155,5 @@ func (m *Model) perByte(cables int) float64 {
 	if m.TimeSlices && !m.rooted { // the receiver's share is not spent beside the sender's
 		rank *= 2
 	}
-	return max(rank, m.Cable/float64(max(min(cables*max(m.senders, 1), m.Ports), 1)))
+	return max(rank, m.Cable/float64(max(min(cables*max(m.senders, 1), m.cables()), 1)))
 }

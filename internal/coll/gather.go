@@ -51,7 +51,7 @@ func gatherAlgorithms() []Algorithm {
 // copy that a rank other than the root makes of its own block.
 func spanningTreeCost(s *Shape, m *Model, k int) float64 {
 	each, ports, cables := float64(s.blockBytes()), *m, 1
-	if m.Cable > 0 { // messages share the root's processor; striped ones share all cables
+	if m.Cable > 0 && m.Stripe > 0 { // messages share the root's processor; striped ones share all cables
 		ports.Ports, cables = 1, m.Ports
 	}
 	return m.atLeast(m.Copy*each + spreadCost(s.Size, &ports, k+1, 0, func(below int) float64 {

@@ -40,6 +40,18 @@ func nodesAllgatherAlgorithms() []Algorithm {
 	form := Param{Name: "form", Values: []int{copied, straight}, About: "1: forwarded in one message and copied out; 2: each part forwarded when it arrives"}
 	return []Algorithm{
 		Algorithm{
+			Kind: Allgather, Name: "node-ring", Ref: "T2 5.5.3 with a ring in phase 2",
+			About:  "The ranks of each node form groups, whose leaders forward the nodes' blocks around a ring and to their node.",
+			Needs:  Needs{Nodes: true},
+			Ops:    func(s *Shape, p []int) int { return perNode(s, p) + perPart(s, p[0], p[1]) },
+			Params: []Param{{Name: "groups", Values: []int{1, 2, 4}, About: "ranks of a node that communicate with other nodes"}, form},
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				return s.groupsCost(m, min(p[0], s.Nodes.most), p[1], func(m *Model, part float64) float64 {
+					return float64(s.nodeCount()-1) * m.together(1, part)
+				})
+			},
+		}.withPhases(func(p []int) phases { return phases{groups: p[0], form: p[1], between: exchange{exchangeRing, left}} }),
+		Algorithm{
 			Kind: Allgather, Name: "node-groups", Ref: "T2 5.5.1, 5.5.3; with one group and k ports 4.4.2, SMP-aware Direct",
 			About:  "The ranks of each node form groups; the leaders of a group send its blocks to those of all nodes, k at a time, and forward what they receive to their node.",
 			Needs:  Needs{Nodes: true},
@@ -47,23 +59,11 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Params: []Param{{Name: "groups", Values: []int{1, 2, 4, 8}, About: "ranks of a node that communicate with other nodes"}, portsParam(16, 1), form},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				groups := min(p[0], s.Nodes.most)
-				return s.groupsCost(m, groups, p[2], func(part float64) float64 {
+				return s.groupsCost(m, groups, p[2], func(m *Model, part float64) float64 {
 					return m.window(s.nodeCount()-1, p[1], part) * m.crush(min(s.nodeCount()-1, p[1]), part)
 				})
 			},
 		}.withPhases(func(p []int) phases { return phases{groups: p[0], form: p[2], between: exchangeDirect(p[1])} }),
-		Algorithm{
-			Kind: Allgather, Name: "node-ring", Ref: "T2 5.5.3 with a ring in phase 2",
-			About:  "The ranks of each node form groups, whose leaders forward the nodes' blocks around a ring and to their node.",
-			Needs:  Needs{Nodes: true},
-			Ops:    func(s *Shape, p []int) int { return perNode(s, p) + perPart(s, p[0], p[1]) },
-			Params: []Param{{Name: "groups", Values: []int{1, 2, 4}, About: "ranks of a node that communicate with other nodes"}, form},
-			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return s.groupsCost(m, min(p[0], s.Nodes.most), p[1], func(part float64) float64 {
-					return float64(s.nodeCount()-1) * m.together(1, part)
-				})
-			},
-		}.withPhases(func(p []int) phases { return phases{groups: p[0], form: p[1], between: exchange{exchangeRing, left}} }),
 		Algorithm{
 			Kind: Allgather, Name: "node-bruck", Ref: "T2 4.4.2, SMP-aware Bruck",
 			About:  "The node leaders send all their blocks to k lower nodes in each round; the shift at the end is part of copying the blocks out.",
@@ -71,7 +71,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Ops:    func(s *Shape, p []int) int { return perPart(s, 1, p[1]) },
 			Params: []Param{portsParam(1, 2, 3), form},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return s.groupsCost(m, 1, p[1], func(part float64) float64 {
+				return s.groupsCost(m, 1, p[1], func(m *Model, part float64) float64 {
 					t, n := 0.0, s.nodeCount()
 					for span := 1; span < n; span *= p[0] + 1 {
 						k, bytes := min(p[0], (n-1)/span), part*float64(min(span, n-span))
@@ -89,7 +89,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Params: []Param{radixParam(4, 2)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				all, _ := s.blocksTotal()
-				return s.groupsCost(m, 1, copied, func(part float64) float64 {
+				return s.groupsCost(m, 1, copied, func(m *Model, part float64) float64 {
 					return m.together(s.nodeCount()-1, part) + knomialCost(s.nodeCount(), m, p[0], all)
 				})
 			},
@@ -146,11 +146,11 @@ func (m *Model) switchQueue() float64 {
 }
 
 // groupsCost returns the cost of the three phases. The leaders of one node share its
-// links, so the network cost is that of all their parts, and their start-ups add up.
-func (s *Shape) groupsCost(m *Model, groups, form int, between func(part float64) float64) float64 {
+// cables, so the network cost is that of all their parts, and their start-ups add up.
+func (s *Shape) groupsCost(m *Model, groups, form int, between func(m *Model, part float64) float64) float64 {
 	all, largest := s.blocksTotal()
 	near, most, nodes := m.inNode(), s.Nodes.most, s.nodeCount()
-	t := near.together((most+groups-1)/groups-1, largest) + between(largest*float64(most)) + float64(groups-1)*m.Startup
+	t := near.together((most+groups-1)/groups-1, largest) + between(m.divided(groups), largest*float64(most)) + float64(groups-1)*m.Startup
 	part := all / float64(groups) // that a leader forwards
 	leaders := 1                  // that forward one after the other
 	if m.TimeSlices {

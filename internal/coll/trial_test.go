@@ -387,7 +387,6 @@ func TestAwareOf(t *testing.T) {
 		{Reduce, 4, ""}, // the default is one
 		{Allreduce, 4, ""},
 		{Allgather, 8 << 10, papShmDirect},
-		{Alltoall, 1 << 20, ""}, // direct has pap_direct, which each rank chooses
 		{Bcast, 1 << 20, ""},
 		{Allreduce, 1 << 20, ""},
 		{Barrier, 0, ""},
@@ -405,6 +404,16 @@ func TestAwareOf(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%s of %d bytes by %s at %g: tries %q, want %q", c.kind, c.bytes, by.Algorithm.Name, m.Cable, got, c.want)
 			}
+		}
+	}
+	for m, want := range map[*Model]string{&hosts: "", labModel(1000): papDirect} { // direct has pap_direct, which each rank chooses
+		s := onNodes(Alltoall, 1<<20, four)
+		by, err := Choose(s, m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if aware, _ := AwareOf(s, m, by.Ranked); (aware.Algorithm == nil) != (want == "") || want != "" && aware.Algorithm.Name != want {
+			t.Errorf("alltoall of 1 MB by %s: tries %+v, want %q", by.Algorithm.Name, aware, want)
 		}
 	}
 	s := onNodes(Alltoall, 8, four)

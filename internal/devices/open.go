@@ -118,7 +118,7 @@ func openHybrid(c *Config) (rdma.Device, error) {
 		NoCRC: c.NoCRC, ConnectionCRC: c.ConnectionCRC, ConnectionBuffers: c.ConnectionBuffers, MaxConnections: c.MaxConnections,
 		PeerTimeout: c.PeerTimeout, Served: c.Served, Strict: c.Strict}
 	if c.Several {
-		h.Paths, h.Address, h.Follow = c.Paths, c.Paths[c.Rail%len(c.Paths)].Bind.Addr(), c.Follow
+		h.Paths, h.Address, h.Follow = c.Paths, c.Paths[c.Rail].Bind.Addr(), c.Follow
 	}
 	return noNil(hybrid.Open(h))
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Interface is a network interface of this host.
@@ -25,14 +24,6 @@ type Interface struct {
 	MTU          int
 	Speed        int // Mbit/s; 0: unknown
 	Limit        int // Mbit/s that it is limited to; 0: not limited, or unknown
-	// Burst is how long a limited interface sends unlimited after it was idle.
-	Burst time.Duration
-}
-
-// limit is a rate limit of an interface.
-type limit struct {
-	rate  int // Mbit/s
-	burst time.Duration
 }
 
 // Rate returns the Mbit/s that the interface can send, or 0 if they are not known: a
@@ -62,7 +53,7 @@ func Interfaces() ([]Interface, error) {
 			return err == nil
 		}
 		one := Interface{
-			Name: i.Name, MTU: i.MTU, Speed: speed(i.Name), Limit: limited[i.Index].rate, Burst: limited[i.Index].burst, Up: is(net.FlagUp), Running: is(net.FlagRunning),
+			Name: i.Name, MTU: i.MTU, Speed: speed(i.Name), Limit: limited[i.Index], Up: is(net.FlagUp), Running: is(net.FlagRunning),
 			Loopback: is(net.FlagLoopback), PointToPoint: is(net.FlagPointToPoint),
 			Bridge: has("bridge"), Tunnel: has("tun_flags"), Physical: has("device"),
 		}

@@ -3,7 +3,6 @@ package netprobe
 import (
 	"encoding/binary"
 	"syscall"
-	"time"
 )
 
 // The rate limits of interfaces. Container networks and muster lab limit virtual
@@ -18,14 +17,12 @@ const (
 	attrOptions  = 2          // TCA_OPTIONS
 	attrTBFParms = 1          // TCA_TBF_PARMS: struct tc_tbf_qopt, which begins with a tc_ratespec
 	rateOffset   = 8          // of the bytes per second in a tc_ratespec
-	bucketOffset = 28         // of the size of the bucket in a tc_tbf_qopt: the time of its bytes
-	bucketTick   = 64         // nanoseconds, the unit of that time (psched)
 )
 
-// limits returns the rate limits by interface index. What the kernel does not report is
+// limits returns the rate limits in Mbit/s by interface index. What the kernel does not report is
 // not limited.
-func limits() map[int]limit {
-	rates := map[int]limit{}
+func limits() map[int]int {
+	rates := map[int]int{}
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_ROUTE)
 	if err != nil {
 		return rates
@@ -53,8 +50,8 @@ func limits() map[int]limit {
 			case syscall.NLMSG_DONE, syscall.NLMSG_ERROR:
 				return rates
 			case syscall.RTM_NEWQDISC:
-				if index, l := limitOf(m.Data); l.rate > 0 {
-					rates[index] = l
+				if index, rate := limitOf(m.Data); rate > 0 {
+					rates[index] = rate
 				}
 			}
 		}
@@ -63,18 +60,17 @@ func limits() map[int]limit {
 
 // limitOf returns the interface and the limit of a filter, or 0 for one that limits
 // nothing.
-func limitOf(qdisc []byte) (index int, l limit) {
+func limitOf(qdisc []byte) (index, rate int) {
 	if len(qdisc) < qdiscHeader || binary.NativeEndian.Uint32(qdisc[12:]) != qdiscRoot {
-		return 0, l
+		return 0, 0
 	}
 	kind := attribute(qdisc[qdiscHeader:], attrKind)
 	parms := attribute(attribute(qdisc[qdiscHeader:], attrOptions), attrTBFParms)
-	if string(kind) != "tbf\x00" || len(parms) < bucketOffset+4 {
-		return 0, l
+	if string(kind) != "tbf\x00" || len(parms) < rateOffset+4 {
+		return 0, 0
 	}
-	l.rate = int(uint64(binary.NativeEndian.Uint32(parms[rateOffset:])) * 8 / 1e6)
-	l.burst = time.Duration(binary.NativeEndian.Uint32(parms[bucketOffset:])) * bucketTick
-	return int(int32(binary.NativeEndian.Uint32(qdisc[4:]))), l
+	rate = int(uint64(binary.NativeEndian.Uint32(parms[rateOffset:])) * 8 / 1e6)
+	return int(int32(binary.NativeEndian.Uint32(qdisc[4:]))), rate
 }
 
 // attribute returns the value of the first attribute of a type, or nil.

@@ -3,4 +3,4 @@
 package netprobe
 
 // limits returns nothing: only Linux has token bucket filters.
-func limits() map[int]limit { return nil }
+func limits() map[int]int { return nil }
