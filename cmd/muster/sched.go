@@ -128,16 +128,9 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 	if oneRank && (f.rank < 0 || f.rank >= f.ranks) {
 		return fmt.Errorf("--rank %d: use one of the ranks 0 to %d", f.rank, f.ranks-1)
 	}
-	var b sched.Builder
-	graphs := make([]*sched.Graph, len(shapes))
-	for r := range shapes {
-		g, err := a.Graph(&b, &shapes[r], params)
-		if err != nil {
-			return err
-		}
-		if graphs[r], err = g.Expand(); err != nil {
-			return err
-		}
+	graphs, err := a.Graphs(shapes, params)
+	if err != nil {
+		return err
 	}
 	totals, err := sched.Total(graphs)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/internal/coll"
-	"github.com/muster-mpi/muster/internal/sched"
 )
 
 func TestSchedLists(t *testing.T) {
@@ -84,12 +83,12 @@ func TestSchedText(t *testing.T) {
 			t.Fatalf("the schedule lacks %q: %+v", want, got)
 		}
 	}
-	graphs, err := sched.Parse(got.out[strings.Index(got.out, "\nrank 0"):])
-	if err != nil || len(graphs) != 9 {
-		t.Fatalf("the text has %d graphs, want 9: %v", len(graphs), err)
+	graphs := strings.Split(got.out, "\nrank ")[1:]
+	if len(graphs) != 9 {
+		t.Fatalf("the text has %d graphs, want 9: %+v", len(graphs), got)
 	}
 	one := muster(t, t.TempDir(), "sched", "allgather", "--algorithm", "bruck", "-n", "9", "--ports", "2", "--rank", "7")
-	if !strings.HasSuffix(one.out, "\n\n"+graphs[7].String()) {
+	if !strings.HasSuffix(one.out, "\n\nrank "+graphs[7]) {
 		t.Errorf("--rank 7 does not print the graph of rank 7 alone: %+v", one)
 	}
 }

@@ -25,9 +25,6 @@ type jobShape struct {
 	rails int
 }
 
-// oneHost returns the shape of ranks that share a node.
-func oneHost(ranks int) jobShape { return jobShape{oneNode(ranks), 1} }
-
 func (s jobShape) String() string {
 	if s.rails > 1 {
 		return fmt.Sprintf("%v with %d rails", s.layout, s.rails)

@@ -272,3 +272,6 @@ func TestExplainCollective(t *testing.T) {
 		}
 	}
 }
+
+// oneHost returns the shape of ranks that share a node.
+func oneHost(ranks int) jobShape { return jobShape{oneNode(ranks), 1} }

@@ -56,7 +56,7 @@ func TestColumns(t *testing.T) {
 			for _, count := range []int{1, 7, 153} {
 				columnShapes(a, nodes, count, rng, func(about string, shapes []Shape) {
 					for _, segment := range []int{2, 10, 64} {
-						if err := a.Prove(shapes, []int{segment}); err != nil {
+						if err := a.prove(shapes, []int{segment}); err != nil {
 							t.Fatalf("%s, segments of %d: %v", about, segment, err)
 						}
 						for range 4 { // random delays
@@ -84,7 +84,7 @@ func TestColumnsTraffic(t *testing.T) {
 			}
 			s := Shape{Kind: a.Kind, Size: nodes.Size(), Root: 1, Elem: 4, Bytes: bytes, Commutes: true, Nodes: nodes}
 			var graphs []*sched.Graph
-			for _, s := range Everyone(s) {
+			for _, s := range everyone(s) {
 				var b sched.Builder
 				g, err := a.Graph(&b, &s, a.Default())
 				if err != nil {
@@ -142,10 +142,10 @@ func TestAlltoallColumnsLengths(t *testing.T) {
 					t.Fatalf("%s: rank %d sends %d lengths in %d bytes and receives %d in %d", c.about, r, count, in, carried, out)
 				}
 			}
-			if err := lengths.Prove(calls, lengths.Default()); err != nil {
+			if err := lengths.prove(calls, lengths.Default()); err != nil {
 				t.Fatalf("%s: the exchange of lengths: %v", c.about, err)
 			}
-			if err := a.Prove(c.shapes, nil); err != nil {
+			if err := a.prove(c.shapes, nil); err != nil {
 				t.Fatalf("%s: %v", c.about, err)
 			}
 			for range 4 { // random delays

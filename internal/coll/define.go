@@ -38,44 +38,20 @@ func Prove(shapes []Shape, graphs []*sched.Graph) error {
 	return sched.Validate(graphs, Task(shapes))
 }
 
-// Prove builds the graphs of all ranks of a call and proves them.
-func (a *Algorithm) Prove(shapes []Shape, params []int) error {
+// Graphs returns the graphs of all ranks of a call.
+func (a *Algorithm) Graphs(shapes []Shape, params []int) ([]*sched.Graph, error) {
 	var b sched.Builder
 	graphs := make([]*sched.Graph, len(shapes))
 	for r := range shapes {
 		g, err := a.Graph(&b, &shapes[r], params)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if graphs[r], err = g.Expand(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := Prove(shapes, graphs); err != nil {
-		return fmt.Errorf("%s by %s %v among %d ranks: %w", a.Kind, a.Name, params, len(shapes), err)
-	}
-	return nil
-}
-
-// Everyone returns the shapes of all ranks, derived from that of the root, or of any
-// rank if there is no root. If there is one, only the root is in place. It cannot
-// derive blocks that differ from rank to rank (alltoallv, neighbors).
-func Everyone(s Shape) []Shape {
-	shapes := make([]Shape, s.Size)
-	for r := range shapes {
-		shapes[r] = s
-		shapes[r].Rank = r
-		if !s.Kind.Rooted() || r == s.Root {
-			continue
-		}
-		shapes[r].InPlace = false
-		for _, b := range []*Blocks{&shapes[r].Send, &shapes[r].Recv} {
-			if b.Lens != nil {
-				*b = Blocks{Each: b.Lens[r], Irregular: true}
-			}
-		}
-	}
-	return shapes
+	return graphs, nil
 }
 
 // checkShapes checks that the shapes are those of one call.

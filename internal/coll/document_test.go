@@ -137,7 +137,7 @@ func documentTotals(t *testing.T, a *Algorithm, ranks int) *sched.Totals {
 		return nil
 	}
 	var graphs []*sched.Graph
-	for _, s := range Everyone(s) {
+	for _, s := range everyone(s) {
 		if a.Kind == Neighbors { // a ring
 			s.Sources = []int{(s.Rank + ranks - 1) % ranks, (s.Rank + 1) % ranks}
 			s.Dests = s.Sources

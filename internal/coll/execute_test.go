@@ -520,7 +520,7 @@ func TestExecuteLong(t *testing.T) {
 						if err := execute(&a, shapes, params, rng); err != nil {
 							t.Fatalf("%v, %s: %.2000v", params, name, err)
 						}
-						if err := a.Prove(shapes, params); err != nil {
+						if err := a.prove(shapes, params); err != nil {
 							t.Fatalf("%v, %s: %v", params, name, err)
 						}
 					})

@@ -49,13 +49,6 @@ func perPart(s *Shape, groups, form int) int {
 // (Algorithm.Aware).
 func (a *Algorithm) Generates(s *Shape) bool { return a.Generate != nil && s.Size > generateAbove }
 
-// generatedForm returns the form of an algorithm whose operations are generated, for a window.
-func (a *Algorithm) generatedForm(window int) *Algorithm {
-	form := *a
-	form.Build = func(b *sched.Builder, s *Shape, params []int) { a.Generate(b, s, params, window) }
-	return &form
-}
-
 // copy returns a copy of the shape, which a generator keeps.
 func (s *Shape) copy() *Shape {
 	own := *s

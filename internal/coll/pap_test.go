@@ -36,7 +36,7 @@ func TestArrivalAwareOnNodes(t *testing.T) {
 						for i := range shapes {
 							shapes[i].Nodes = top
 						}
-						if err := a.Prove(shapes, params); err != nil {
+						if err := a.prove(shapes, params); err != nil {
 							t.Fatalf("%v on %v, %s: %v", params, top, name, err)
 						}
 						if err := execute(&a, shapes, params, rng); err != nil {

@@ -192,7 +192,7 @@ func drawBlocks(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 		}
 	}
 	if kind.Rooted() {
-		for r, s := range Everyone(shapes[root]) {
+		for r, s := range everyone(shapes[root]) {
 			shapes[r].Send, shapes[r].Recv = s.Send, s.Recv
 		}
 	}
@@ -233,4 +233,37 @@ func drawNeighbors(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 			s.Send.Each, s.Recv.Each = count*proveElem, count*proveElem
 		}
 	}
+}
+
+// everyone returns the shapes of all ranks, derived from that of the root, or of any
+// rank if there is no root. If there is one, only the root is in place. It cannot
+// derive blocks that differ from rank to rank (alltoallv, neighbors).
+func everyone(s Shape) []Shape {
+	shapes := make([]Shape, s.Size)
+	for r := range shapes {
+		shapes[r] = s
+		shapes[r].Rank = r
+		if !s.Kind.Rooted() || r == s.Root {
+			continue
+		}
+		shapes[r].InPlace = false
+		for _, b := range []*Blocks{&shapes[r].Send, &shapes[r].Recv} {
+			if b.Lens != nil {
+				*b = Blocks{Each: b.Lens[r], Irregular: true}
+			}
+		}
+	}
+	return shapes
+}
+
+// prove builds the graphs of all ranks of a call and proves them.
+func (a *Algorithm) prove(shapes []Shape, params []int) error {
+	graphs, err := a.Graphs(shapes, params)
+	if err != nil {
+		return err
+	}
+	if err := Prove(shapes, graphs); err != nil {
+		return fmt.Errorf("%s by %s %v among %d ranks: %w", a.Kind, a.Name, params, len(shapes), err)
+	}
+	return nil
 }

@@ -81,7 +81,7 @@ func proveMatrix(t *testing.T, a *Algorithm) (proved int) {
 				return
 			}
 			for _, params := range all {
-				if err := a.Prove(c.shapes, params); err != nil {
+				if err := a.prove(c.shapes, params); err != nil {
 					t.Fatalf("%s: %v", c.about, err)
 				}
 				if err := sameCost(a, c.shapes, params); err != nil {

@@ -83,7 +83,7 @@ func TestSegmentByNode(t *testing.T) {
 				a.Build(b, s, params)
 			}
 		}
-		if err := mixed.Prove(shapes, params); err != nil {
+		if err := mixed.prove(shapes, params); err != nil {
 			t.Fatalf("nodes in a segment: %v: %v", with, err)
 		}
 		if err := execute(&mixed, shapes, params, rng); err != nil {
@@ -222,4 +222,11 @@ func TestSegmentTraffic(t *testing.T) {
 			}
 		}
 	}
+}
+
+// generatedForm returns the form of an algorithm whose operations are generated, for a window.
+func (a *Algorithm) generatedForm(window int) *Algorithm {
+	form := *a
+	form.Build = func(b *sched.Builder, s *Shape, params []int) { a.Generate(b, s, params, window) }
+	return &form
 }

@@ -104,22 +104,6 @@ func lossChain(rail int) string { return lossPrefix + strconv.Itoa(rail) }
 
 const lossPrefix = "loss-eth"
 
-// Offload enables packets of up to 64 KB between a host and the switch (the default, and
-// what Rate sets on a cable with a limit is smaller), or limits them to the MTU in both
-// directions. The latter costs processor time, as with an interface without segmentation
-// offload.
-func (l *Lab) Offload(host string, rail int, on bool) error {
-	for _, r := range l.rails(host, rail) {
-		if err := offload(host, device(r), segments(on)); err != nil {
-			return err
-		}
-		if err := offload(l.switchName(), l.port(host, r), segments(on)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // anySegments does not limit the segments of a packet, which has at most 64 KB.
 const anySegments = 65535
 

@@ -10,7 +10,7 @@
 //     one memory or with messages (Op.HandOver).
 //   - Ranks with the same graph, up to the ranks of their peers, can share it (Pool), and
 //     the operations of a long graph can be made while it runs (Generator).
-//   - String and Parse convert graphs to and from text; WriteSVG draws them.
+//   - String converts graphs to text; WriteSVG draws them.
 //
 // The package is pure: it does no I/O, reads no clock and starts no goroutines.
 package sched

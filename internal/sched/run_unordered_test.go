@@ -116,7 +116,7 @@ rank 2 of 3, scratch 0
 		{Out: 2, End: []Piece{{Span: Span{Out, 0, 1}, From: 0, To: 1}, {Span: Span{Out, 1, 1}, From: 2, To: 3}}},
 		{In: 1, Start: []Piece{{Span: Span{In, 0, 1}, From: 2, To: 3}}}}}
 	for _, c := range []struct{ after, want string }{{"", ""}, {" after 0", "unordered: rank 0, operation 0"}} {
-		graphs, err := Parse(strings.Replace(text, "%s", c.after, 1))
+		graphs, err := parseText(strings.Replace(text, "%s", c.after, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ rank 1 of 2, scratch 0
 0 step 0: recv out[1:3] from 0 stream 7
 1 step 0: recv out[0:1] from 0 after 0
 `
-	graphs, err := Parse(text)
+	graphs, err := parseText(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ rank 1 of 2, scratch 0
 	if _, err := Total(graphs); err != nil {
 		t.Error(err)
 	}
-	graphs, err = Parse(strings.ReplaceAll(text, " stream 7", ""))
+	graphs, err = parseText(strings.ReplaceAll(text, " stream 7", ""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,22 +39,6 @@ func (g *Graph) Peer(rank int, op *Op) int32 {
 	return op.Peer
 }
 
-// ForRank returns the graph of a rank with absolute peers. It is g itself if g is the graph of
-// one rank.
-func (g *Graph) ForRank(rank int) *Graph {
-	if g.Peers == Absolute {
-		return g
-	}
-	own := *g
-	own.Rank, own.Peers, own.Ops = rank, Absolute, slices.Clone(g.Ops)
-	for i := range own.Ops {
-		if op := &own.Ops[i]; op.Kind <= Recv {
-			op.Peer = g.Peer(rank, op)
-		}
-	}
-	return &own
-}
-
 // relative writes the peers of the graph of one rank relative to that rank. If peers differ
 // from it in one bit each, as in a recursive doubling or a binomial tree, they are bits.
 func (g *Graph) relative() {
@@ -108,10 +92,6 @@ type Pooled struct {
 	// no rule; otherwise it is nil.
 	List []int32
 }
-
-// Len returns the number of graphs, Bytes the memory that they use.
-func (p *Pool) Len() int   { return len(p.graphs) }
-func (p *Pool) Bytes() int { return p.bytes }
 
 // Share returns the graph of the operations that b has, instead of a copy
 // of its own for each rank. A generated graph holds less than a shared one and is returned

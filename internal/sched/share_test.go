@@ -2,6 +2,7 @@ package sched
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -48,12 +49,12 @@ func TestShare(t *testing.T) {
 			if shared.Peers != c.peers || shared.Rank != AnyRank {
 				t.Fatalf("%s: the shared graph of rank %d has addressing %d and rank %d", c.name, rank, shared.Peers, shared.Rank)
 			}
-			if got := shared.ForRank(rank); !reflect.DeepEqual(got, own) {
+			if got := shared.forRank(rank); !reflect.DeepEqual(got, own) {
 				t.Fatalf("%s: rank %d gets\n%v, its own graph is\n%v", c.name, rank, got, own)
 			}
 		}
-		if p.Len() != c.graphs || p.Bytes() > 4<<10 {
-			t.Errorf("%s: the pool holds %d graphs of %d bytes, want %d", c.name, p.Len(), p.Bytes(), c.graphs)
+		if len(p.graphs) != c.graphs || p.bytes > 4<<10 {
+			t.Errorf("%s: the pool holds %d graphs of %d bytes, want %d", c.name, len(p.graphs), p.bytes, c.graphs)
 		}
 	}
 	if got := int(reflect.TypeFor[Op]().Size()); got != opBytes {
@@ -85,8 +86,8 @@ func TestShareKeepsApart(t *testing.T) {
 		if noData {
 			want = 2
 		}
-		if p.Len() != want {
-			t.Errorf("without data: %v: the pool holds %d graphs, want %d", noData, p.Len(), want)
+		if len(p.graphs) != want {
+			t.Errorf("without data: %v: the pool holds %d graphs, want %d", noData, len(p.graphs), want)
 		}
 	}
 }
@@ -110,4 +111,20 @@ func TestShareLists(t *testing.T) {
 			t.Errorf("case %d: graph %d with list %v (%v), want %d, %v", i, got.Index, got.List, err, c.graph, c.list)
 		}
 	}
+}
+
+// forRank returns the graph of a rank with absolute peers. It is g itself if g is the graph of
+// one rank.
+func (g *Graph) forRank(rank int) *Graph {
+	if g.Peers == Absolute {
+		return g
+	}
+	own := *g
+	own.Rank, own.Peers, own.Ops = rank, Absolute, slices.Clone(g.Ops)
+	for i := range own.Ops {
+		if op := &own.Ops[i]; op.Kind <= Recv {
+			op.Peer = g.Peer(rank, op)
+		}
+	}
+	return &own
 }

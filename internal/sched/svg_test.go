@@ -97,7 +97,7 @@ func TestWriteSVGErrors(t *testing.T) {
 		{"rank 0 of 2, scratch 0\n0 step 0: recv out[0:8] from 1\n1 step 0: send in[0:8] to 1 after 0\n" +
 			"rank 1 of 2, scratch 0\n0 step 0: recv out[0:8] from 0\n1 step 0: send in[0:8] to 0 after 0", "the ranks deadlock"},
 	} {
-		graphs, err := Parse(c.text)
+		graphs, err := parseText(c.text)
 		if err != nil {
 			t.Fatal(err)
 		}

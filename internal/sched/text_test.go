@@ -36,12 +36,12 @@ func TestTextRoundTrip(t *testing.T) {
 	if text := g.String(); text != exampleText {
 		t.Errorf("the text of the graph is\n%s\nwant\n%s", text, exampleText)
 	}
-	read, err := Parse("# made by hand\n\n" + exampleText + "rank 0 of 1, scratch 0 # nothing to do\n")
+	read, err := parseText("# made by hand\n\n" + exampleText + "rank 0 of 1, scratch 0 # nothing to do\n")
 	if err != nil {
-		t.Fatalf("Parse of a graph with comments: %v", err)
+		t.Fatalf("parseText of a graph with comments: %v", err)
 	}
 	if len(read) != 2 || !reflect.DeepEqual(read[0], g) {
-		t.Errorf("Parse returned\n%+v\nwant\n%+v", read[0], g)
+		t.Errorf("parseText returned\n%+v\nwant\n%+v", read[0], g)
 	}
 }
 
@@ -65,9 +65,9 @@ func TestParseErrors(t *testing.T) {
 		{head + "0 step 0: send in[0:8] to 0 after", "line 2: no operation follows after"},
 		{head + "0 step 0: send in[0:8] to 0 before 1", `line 2: found "before"`},
 	} {
-		_, err := Parse(c.text)
+		_, err := parseText(c.text)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Parse(%q): error %v, want %q", c.text, err, c.want)
+			t.Errorf("parseText(%q): error %v, want %q", c.text, err, c.want)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(exampleText)
 	f.Add("rank 0 of 2, scratch 0\n0 step 0: recv out[0:1] from 1\nrank 1 of 2, scratch 0\n0 step 0: send in[0:1] to 0\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		graphs, err := Parse(text)
+		graphs, err := parseText(text)
 		if err != nil {
 			return
 		}
@@ -84,9 +84,9 @@ func FuzzParse(f *testing.F) {
 		for _, g := range graphs {
 			again.WriteString(g.String())
 		}
-		read, err := Parse(again.String())
+		read, err := parseText(again.String())
 		if err != nil {
-			t.Fatalf("Parse of the output of String: %v\n%s", err, again.String())
+			t.Fatalf("parseText of the output of String: %v\n%s", err, again.String())
 		}
 		if !reflect.DeepEqual(read, graphs) {
 			t.Fatalf("the graphs of\n%s\ndiffer from those of\n%s", text, again.String())

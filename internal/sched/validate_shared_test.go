@@ -103,7 +103,7 @@ func TestValidateShared(t *testing.T) {
 			graphs := graphsBy(t, c.build...)
 			wantFault(t, Validate(graphs, task()), c.want)
 			for _, g := range graphs {
-				again, err := Parse(g.String())
+				again, err := parseText(g.String())
 				if err != nil || len(again) != 1 || again[0].String() != g.String() || again[0].Shared != g.Shared {
 					t.Errorf("parsed again: %v, %v; want\n%v", again, err, g)
 				}
