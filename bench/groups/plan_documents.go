@@ -25,33 +25,33 @@ func layerPlan() []*group {
 // userLatency is T1 figure 3.1 and T2 figure 4.1: devices without MPI.
 func userLatency() *group {
 	sizes, devices := []byteSize{size8, size64, size1K, size8K}, []string{"shm", "rd", "ud", "rc", "tcp"}
-	g := &group{
+	return &group{
 		name: "user-latency", title: "Half round trip over devices without MPI, two processes, loopback", ranks: 2, direct: true,
 		ours: "verbs-latency --device " + strings.Join(devices, ",") + " --rounds 1 --time 200ms --sizes " + sizeList(sizes), quantity: latencyMicros,
-		note: "shm: shared memory. rd, ud: datagrams. rc: RDMA over TCP. tcp: a bare socket.",
+		note:  "shm: shared memory. rd, ud: datagrams. rc: RDMA over TCP. tcp: a bare socket.",
+		lines: deviceLines(sizes, devices),
 	}
-	for _, s := range sizes {
-		for _, d := range devices {
-			g.lines = append(g.lines, line{title: s.title + ", " + d, size: s.bytes, device: d})
-		}
-	}
-	return g
 }
 
 // userBandwidth is T1 figure 3.2.
 func userBandwidth() *group {
 	sizes, devices := []byteSize{size1K, size8K, size32K}, []string{"rd", "rc", "rc-nocrc", "tcp"}
-	g := &group{
+	return &group{
 		name: "user-bibw", title: "Bandwidth both ways over devices without MPI, window of 64, two processes, loopback", ranks: 2, direct: true,
 		ours: "verbs-bibw --device " + strings.Join(devices, ",") + " --rounds 1 --time 300ms --sizes " + sizeList(sizes), quantity: bandwidthMB,
-		note: "Messages that a device sends in one piece; both directions are counted.",
+		note:  "Messages that a device sends in one piece; both directions are counted.",
+		lines: deviceLines(sizes, devices),
 	}
+}
+
+// deviceLines are the lines of devices that one command compares.
+func deviceLines(sizes []byteSize, devices []string) (lines []line) {
 	for _, s := range sizes {
 		for _, d := range devices {
-			g.lines = append(g.lines, line{title: s.title + ", " + d, size: s.bytes, device: d})
+			lines = append(lines, line{title: s.title + ", " + d, size: s.bytes, device: d})
 		}
 	}
-	return g
+	return lines
 }
 
 // deviceOverhead is T1 figure 3.3 (b).

@@ -73,6 +73,21 @@ type attrState struct {
 	constants [attrConstants]int32 // values of predefined attributes, of which C gets the address
 }
 
+// attributedObject is what can have attributes.
+type attributedObject struct {
+	name string
+	kind attrKind
+	find func(*args, int) attributed
+}
+
+func attributedObjects() []attributedObject {
+	return []attributedObject{
+		{"Comm", commAttr, (*args).commWithAttrs},
+		{"Type", typeAttr, (*args).typeWithAttrs},
+		{"Win", winAttr, (*args).winWithAttrs},
+	}
+}
+
 func attributeCalls() map[string]handler {
 	table := map[string]handler{
 		"Keyval_create": createKeyval(commAttr),
@@ -81,15 +96,7 @@ func attributeCalls() map[string]handler {
 		"Attr_get":      getAttr(commAttr, (*args).commWithAttrs),
 		"Attr_delete":   deleteAttr(commAttr, (*args).commWithAttrs),
 	}
-	for _, k := range []struct {
-		name string
-		kind attrKind
-		find func(*args, int) attributed
-	}{
-		{"Comm", commAttr, (*args).commWithAttrs},
-		{"Type", typeAttr, (*args).typeWithAttrs},
-		{"Win", winAttr, (*args).winWithAttrs},
-	} {
+	for _, k := range attributedObjects() {
 		table[k.name+"_create_keyval"] = createKeyval(k.kind)
 		table[k.name+"_free_keyval"] = freeKeyval(k.kind)
 		table[k.name+"_set_attr"] = setAttr(k.kind, k.find)

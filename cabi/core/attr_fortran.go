@@ -14,15 +14,7 @@ func fortranAttributes() map[string]handler {
 		"ompi_attr_get_fint":           openGetAttr(intAttr),
 		"ompi_attr_get_aint":           openGetAttr(aintAttr),
 	}
-	for _, k := range []struct {
-		name string
-		kind attrKind
-		find func(*args, int) attributed
-	}{
-		{"Comm", commAttr, (*args).commWithAttrs},
-		{"Type", typeAttr, (*args).typeWithAttrs},
-		{"Win", winAttr, (*args).winWithAttrs},
-	} {
+	for _, k := range attributedObjects() {
 		table["MPII_"+k.name+"_set_attr"] = func(p *Process, a *args) error {
 			return p.setAttr(a, k.kind, k.find(a, 0), attrForm(a.int(3)))
 		}

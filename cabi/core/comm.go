@@ -23,7 +23,6 @@ type comm struct {
 
 func (c *comm) errhandler() *errhandler { return c.handler }
 func (c *comm) self() (handle, uintptr) { return c.handle, 0 }
-func (c *comm) title() string           { return c.Name() }
 func (c *comm) nameField() *string      { return &c.label }
 
 func communicators() map[string]handler {
@@ -72,7 +71,7 @@ func (p *Process) comm(h handle) *comm {
 func (a *args) intra(i int) *comm {
 	c := a.comm(i)
 	if c != nil && c.IsInter() {
-		a.fail(errorf(errComm, "%s is an inter-communicator", c.title()))
+		a.fail(errorf(errComm, "%s is an inter-communicator", c.Name()))
 		return nil
 	}
 	return c
@@ -82,7 +81,7 @@ func (a *args) intra(i int) *comm {
 func (a *args) inter(i int) *comm {
 	c := a.comm(i)
 	if c != nil && !c.IsInter() {
-		a.fail(errorf(errComm, "%s is not an inter-communicator", c.title()))
+		a.fail(errorf(errComm, "%s is not an inter-communicator", c.Name()))
 		return nil
 	}
 	return c

@@ -24,7 +24,7 @@ func intercommunicators() map[string]handler {
 func (p *Process) intercommCreate(a *args) error {
 	c, leader := a.intra(0), a.int(1)
 	if leader < 0 || leader >= c.Size() {
-		return errorf(errRank, "the local leader %d is not a rank of %s", leader, c.title())
+		return errorf(errRank, "the local leader %d is not a rank of %s", leader, c.Name())
 	}
 	var bridge *mpi.Comm
 	if c.Rank() == leader {
@@ -33,7 +33,7 @@ func (p *Process) intercommCreate(a *args) error {
 			return nil
 		}
 		if n := a.int(3); n < 0 || n >= b.Size() && !b.IsInter() || b.IsInter() && n >= b.RemoteSize() {
-			return errorf(errRank, "the remote leader %d is not a rank of %s", n, b.title())
+			return errorf(errRank, "the remote leader %d is not a rank of %s", n, b.Name())
 		}
 		if a.int(4) < 0 {
 			return errorf(errTag, "the tag %d is negative", a.int(4))

@@ -11,14 +11,14 @@ import (
 func typeConstructors() map[string]handler {
 	return map[string]handler{
 		"Type_contiguous":            (*Process).typeContiguous,
-		"Type_vector":                (*Process).typeVector,
-		"Type_create_hvector":        (*Process).typeHvector,
-		"Type_hvector":               (*Process).typeHvector,
-		"Type_indexed":               (*Process).typeIndexed,
-		"Type_create_hindexed":       (*Process).typeHindexed,
-		"Type_hindexed":              (*Process).typeHindexed,
-		"Type_create_indexed_block":  (*Process).typeIndexedBlock,
-		"Type_create_hindexed_block": (*Process).typeHindexedBlock,
+		"Type_vector":                typeVector(combinerVector, dtype.Vector, false),
+		"Type_create_hvector":        typeVector(combinerHvector, dtype.Hvector, true),
+		"Type_hvector":               typeVector(combinerHvector, dtype.Hvector, true),
+		"Type_indexed":               typeIndexed(combinerIndexed, dtype.Indexed, false),
+		"Type_create_hindexed":       typeIndexed(combinerHindexed, dtype.Hindexed, true),
+		"Type_hindexed":              typeIndexed(combinerHindexed, dtype.Hindexed, true),
+		"Type_create_indexed_block":  typeBlocks(combinerIndexedBlock, dtype.IndexedBlock, false),
+		"Type_create_hindexed_block": typeBlocks(combinerHindexedBlock, dtype.HindexedBlock, true),
 		"Type_create_struct":         (*Process).typeStruct,
 		"Type_struct":                (*Process).typeStruct,
 		"Type_create_resized":        (*Process).typeResized,
@@ -111,74 +111,61 @@ func (p *Process) typeContiguous(a *args) error {
 	return a.addType(2, l, err, base.elements.times(int64(n)), a.recipe(combinerContiguous, base).count(n))
 }
 
-func (p *Process) typeVector(a *args) error {
-	n, length, stride, base := a.count(0), a.count(1), a.int(2), a.datatype(3)
-	if a.err != nil {
-		return a.err
+// distances returns n displacements or strides, counted in elements or, with bytes, in bytes.
+func (a *args) distances(bytes bool, i, n int) []int {
+	if bytes {
+		return a.longs(i, n)
 	}
-	l, err := dtype.Vector(int64(n), int64(length), int64(stride), base.layout)
-	return a.addType(4, l, err, base.elements.times(int64(n)*int64(length)), a.recipe(combinerVector, base).count(n, length, stride))
+	return a.ints(i, n)
 }
 
-func (p *Process) typeHvector(a *args) error {
-	n, length, stride, base := a.count(0), a.count(1), a.int(2), a.datatype(3)
-	if a.err != nil {
-		return a.err
+// distance records them.
+func (r *recipe) distance(bytes bool, v ...int) *recipe {
+	if bytes {
+		return r.address(v...)
 	}
-	l, err := dtype.Hvector(int64(n), int64(length), int64(stride), base.layout)
-	return a.addType(4, l, err, base.elements.times(int64(n)*int64(length)), a.recipe(combinerHvector, base).count(n, length).address(stride))
+	return r.count(v...)
 }
 
-func (p *Process) typeIndexed(a *args) error {
-	n, base := a.count(0), a.datatype(3)
-	a.results(4)
-	if a.arrays(n, 1, 2); a.err != nil {
-		return a.err
+func typeVector(c combiner, layout func(n, length, stride int64, base *dtype.Layout) (*dtype.Layout, error), bytes bool) handler {
+	return func(_ *Process, a *args) error {
+		n, length, stride, base := a.count(0), a.count(1), a.int(2), a.datatype(3)
+		if a.err != nil {
+			return a.err
+		}
+		l, err := layout(int64(n), int64(length), int64(stride), base.layout)
+		return a.addType(4, l, err, base.elements.times(int64(n)*int64(length)), a.recipe(c, base).count(n, length).distance(bytes, stride))
 	}
-	lengths, sum := a.lengths(1, n)
-	if a.err != nil {
-		return a.err
-	}
-	displs := a.ints(2, n)
-	l, err := dtype.Indexed(int64s(lengths), int64s(displs), base.layout)
-	return a.addType(4, l, err, base.elements.times(sum), a.recipe(combinerIndexed, base).count(n).count(lengths...).count(displs...))
 }
 
-func (p *Process) typeHindexed(a *args) error {
-	n, base := a.count(0), a.datatype(3)
-	a.results(4)
-	if a.arrays(n, 1, 2); a.err != nil {
-		return a.err
+func typeIndexed(c combiner, layout func(lengths, displs []int64, base *dtype.Layout) (*dtype.Layout, error), bytes bool) handler {
+	return func(_ *Process, a *args) error {
+		n, base := a.count(0), a.datatype(3)
+		a.results(4)
+		if a.arrays(n, 1, 2); a.err != nil {
+			return a.err
+		}
+		lengths, sum := a.lengths(1, n)
+		if a.err != nil {
+			return a.err
+		}
+		displs := a.distances(bytes, 2, n)
+		l, err := layout(int64s(lengths), int64s(displs), base.layout)
+		return a.addType(4, l, err, base.elements.times(sum), a.recipe(c, base).count(n).count(lengths...).distance(bytes, displs...))
 	}
-	lengths, sum := a.lengths(1, n)
-	if a.err != nil {
-		return a.err
-	}
-	displs := a.longs(2, n)
-	l, err := dtype.Hindexed(int64s(lengths), int64s(displs), base.layout)
-	return a.addType(4, l, err, base.elements.times(sum), a.recipe(combinerHindexed, base).count(n).count(lengths...).address(displs...))
 }
 
-func (p *Process) typeIndexedBlock(a *args) error {
-	n, length, base := a.count(0), a.count(1), a.datatype(3)
-	a.results(4)
-	if a.arrays(n, 2); a.err != nil {
-		return a.err
+func typeBlocks(c combiner, layout func(length int64, displs []int64, base *dtype.Layout) (*dtype.Layout, error), bytes bool) handler {
+	return func(_ *Process, a *args) error {
+		n, length, base := a.count(0), a.count(1), a.datatype(3)
+		a.results(4)
+		if a.arrays(n, 2); a.err != nil {
+			return a.err
+		}
+		displs := a.distances(bytes, 2, n)
+		l, err := layout(int64(length), int64s(displs), base.layout)
+		return a.addType(4, l, err, base.elements.times(int64(n)*int64(length)), a.recipe(c, base).count(n, length).distance(bytes, displs...))
 	}
-	displs := a.ints(2, n)
-	l, err := dtype.IndexedBlock(int64(length), int64s(displs), base.layout)
-	return a.addType(4, l, err, base.elements.times(int64(n)*int64(length)), a.recipe(combinerIndexedBlock, base).count(n, length).count(displs...))
-}
-
-func (p *Process) typeHindexedBlock(a *args) error {
-	n, length, base := a.count(0), a.count(1), a.datatype(3)
-	a.results(4)
-	if a.arrays(n, 2); a.err != nil {
-		return a.err
-	}
-	displs := a.longs(2, n)
-	l, err := dtype.HindexedBlock(int64(length), int64s(displs), base.layout)
-	return a.addType(4, l, err, base.elements.times(int64(n)*int64(length)), a.recipe(combinerHindexedBlock, base).count(n, length).address(displs...))
 }
 
 func (p *Process) typeStruct(a *args) error {

@@ -135,7 +135,6 @@ func classify(err error) (class, int32) {
 type owner interface {
 	errhandler() *errhandler
 	self() (handle, uintptr) // the first argument of a handler; the address is that of a file
-	title() string
 }
 
 // What the front does with an error; the same numbers are in front.h.

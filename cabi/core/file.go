@@ -31,7 +31,6 @@ type file struct {
 func (f *file) errhandler() *errhandler    { return f.handler }
 func (f *file) handlerField() **errhandler { return &f.handler }
 func (f *file) self() (handle, uintptr)    { return 0, f.word }
-func (f *file) title() string              { return f.Name() }
 
 // Access modes: MPI_MODE_ of the MPICH ABI.
 const (

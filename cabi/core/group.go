@@ -136,6 +136,11 @@ func pairOfGroups(f func(g, h *mpi.Group) *mpi.Group) handler {
 
 // someRanks is the call of a function that selects ranks of a group.
 func someRanks(f func(g *mpi.Group, ranks ...int) (*mpi.Group, error)) handler {
+	return selectRanks(1, func(g *mpi.Group, ranks []int) (*mpi.Group, error) { return f(g, ranks...) })
+}
+
+// selectRanks is a call with an array of ranks, or of other elements of several numbers.
+func selectRanks(each int, f func(g *mpi.Group, numbers []int) (*mpi.Group, error)) handler {
 	return func(p *Process, a *args) error {
 		g, n := a.group(0), a.size(1)
 		a.results(3)
@@ -145,7 +150,7 @@ func someRanks(f func(g *mpi.Group, ranks ...int) (*mpi.Group, error)) handler {
 		if a.err != nil {
 			return nil
 		}
-		out, err := f(g, a.shorts(2, n)...)
+		out, err := f(g, a.shorts(2, each*n))
 		if err == nil {
 			a.setGroup(3, out, p.origins.find(g))
 		}
@@ -156,30 +161,17 @@ func someRanks(f func(g *mpi.Group, ranks ...int) (*mpi.Group, error)) handler {
 // someRanges is someRanks with ranges. A range must not be empty in the direction of its
 // stride (MPI-4.1 section 7.3.2).
 func someRanges(f func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) handler {
-	return func(p *Process, a *args) error {
-		g, n := a.group(0), a.size(1)
-		a.results(3)
-		if n > 0 {
-			a.results(2)
-		}
-		if a.err != nil {
-			return nil
-		}
-		numbers := a.shorts(2, 3*n)
-		ranges := make([]mpi.Range, n)
+	return selectRanks(3, func(g *mpi.Group, numbers []int) (*mpi.Group, error) {
+		ranges := make([]mpi.Range, len(numbers)/3)
 		for i := range ranges {
 			r := mpi.Range{First: numbers[3*i], Last: numbers[3*i+1], Stride: numbers[3*i+2]}
 			if r.Stride == 0 || (r.Last-r.First)*r.Stride < 0 {
-				return errorf(errArg, "range %d goes from %d to %d in steps of %d", i, r.First, r.Last, r.Stride)
+				return nil, errorf(errArg, "range %d goes from %d to %d in steps of %d", i, r.First, r.Last, r.Stride)
 			}
 			ranges[i] = r
 		}
-		out, err := f(g, ranges...)
-		if err == nil {
-			a.setGroup(3, out, p.origins.find(g))
-		}
-		return err
-	}
+		return f(g, ranges...)
+	})
 }
 
 func (p *Process) groupFree(a *args) error {

@@ -58,7 +58,6 @@ type toolOwner struct{ p *Process }
 
 func (o toolOwner) errhandler() *errhandler { return o.p.standard.returns }
 func (o toolOwner) self() (handle, uintptr) { return 0, 0 }
-func (o toolOwner) title() string           { return "MPI_T" }
 
 func toolError(code int32) error {
 	return &failure{code: code, class: errOther, text: "the tool interface refuses the call"}

@@ -8,5 +8,4 @@ type fileNull struct{ handler *errhandler }
 
 func (f *fileNull) errhandler() *errhandler    { return f.handler }
 func (f *fileNull) self() (handle, uintptr)    { return 0, 0 }
-func (f *fileNull) title() string              { return "MPI_FILE_NULL" }
 func (f *fileNull) handlerField() **errhandler { return &f.handler }

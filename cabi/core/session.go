@@ -17,7 +17,6 @@ type session struct {
 
 func (s *session) errhandler() *errhandler    { return s.handler }
 func (s *session) self() (handle, uintptr)    { return s.handle, 0 }
-func (s *session) title() string              { return "session" }
 func (s *session) handlerField() **errhandler { return &s.handler }
 
 const sessionNull handle = kindSession

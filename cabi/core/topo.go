@@ -177,7 +177,7 @@ func topologyOf[T mpi.Topology](a *args, i int, kind string) (topology T, c *com
 	}
 	topology, ok := c.topo.(T)
 	if !ok {
-		a.fail(errorf(errTopology, "%s is not a %s", c.title(), kind))
+		a.fail(errorf(errTopology, "%s is not a %s", c.Name(), kind))
 	}
 	return topology, c
 }

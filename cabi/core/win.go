@@ -30,7 +30,6 @@ type win struct {
 func (w *win) errhandler() *errhandler    { return w.handler }
 func (w *win) handlerField() **errhandler { return &w.handler }
 func (w *win) self() (handle, uintptr)    { return w.handle, 0 }
-func (w *win) title() string              { return w.name }
 func (w *win) nameField() *string         { return &w.name }
 
 func (w *win) attributes() *attrs { return &w.attrs }

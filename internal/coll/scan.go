@@ -6,12 +6,11 @@ import "github.com/muster-mpi/muster/internal/sched"
 // ranks, so operands are in order.
 
 func scanAlgorithms() []Algorithm {
-	chain := segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)
 	doubling := func(s *Shape, m *Model, reductions int) float64 {
 		n := float64(s.Bytes)
 		return m.atLeast(float64(log(s.Size, 2))*m.together(1, n) + float64(max(reductions, 0))*m.Reduce*n)
 	}
-	return []Algorithm{
+	list := []Algorithm{
 		{
 			Kind: Scan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
 			About: "In round i every rank sends its value to the rank 2^i above, which combines it on the left of its own.",
@@ -20,49 +19,36 @@ func scanAlgorithms() []Algorithm {
 			Build: doublingScan,
 		},
 		{
-			Kind: Scan, Name: "linear", Ref: "MPI-4.1 section 6.11.1",
-			About: "The value grows from rank to rank.",
-			Along: true,
-			Cost:  func(s *Shape, m *Model, _ []int) float64 { return chainScanCost(s, m, 1) },
-			Build: func(b *sched.Builder, s *Shape, _ []int) { chainScan(b, s, 1) },
-		},
-		{
-			Kind: Scan, Name: "chain", Ref: "Watts, van de Geijn 1995, with a reduction",
-			About:  "The value grows from rank to rank, in segments one behind the other.",
-			Along:  true,
-			Params: []Param{chain},
-			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return chainScanCost(s, m, segments(s.Bytes, s.Elem, p[0]))
-			},
-			Build: func(b *sched.Builder, s *Shape, p []int) {
-				chainScan(b, s, segments(s.Bytes, s.Elem, p[0]))
-			},
-		},
-		{
 			Kind: Exscan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
 			About: "Like the scan, with a second value that excludes the rank's own.",
 			Far:   scanFar,
 			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, 2*log(s.Size, 2)-2) },
 			Build: doublingExscan,
 		},
+	}
+	list = append(list, chainScans(Scan, "MPI-4.1 section 6.11.1", chainScan)...)
+	return append(list, chainScans(Exscan, "MPI-4.1 section 6.11.2", chainExscan)...)
+}
+
+// chainScans are the algorithms of a kind whose value goes from rank to rank.
+func chainScans(kind Kind, ref string, build func(b *sched.Builder, s *Shape, k int)) []Algorithm {
+	return []Algorithm{
 		{
-			Kind: Exscan, Name: "linear", Ref: "MPI-4.1 section 6.11.2",
+			Kind: kind, Name: "linear", Ref: ref,
 			About: "The value grows from rank to rank.",
 			Along: true,
 			Cost:  func(s *Shape, m *Model, _ []int) float64 { return chainScanCost(s, m, 1) },
-			Build: func(b *sched.Builder, s *Shape, _ []int) { chainExscan(b, s, 1) },
+			Build: func(b *sched.Builder, s *Shape, _ []int) { build(b, s, 1) },
 		},
 		{
-			Kind: Exscan, Name: "chain", Ref: "Watts, van de Geijn 1995, with a reduction",
+			Kind: kind, Name: "chain", Ref: "Watts, van de Geijn 1995, with a reduction",
 			About:  "The value grows from rank to rank, in segments one behind the other.",
 			Along:  true,
-			Params: []Param{chain},
+			Params: []Param{segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				return chainScanCost(s, m, segments(s.Bytes, s.Elem, p[0]))
 			},
-			Build: func(b *sched.Builder, s *Shape, p []int) {
-				chainExscan(b, s, segments(s.Bytes, s.Elem, p[0]))
-			},
+			Build: func(b *sched.Builder, s *Shape, p []int) { build(b, s, segments(s.Bytes, s.Elem, p[0])) },
 		},
 	}
 }

@@ -158,16 +158,21 @@ func Subarray(sizes, subsizes, starts []int64, base *Layout) (*Layout, error) {
 		}
 		stride = a.mul(stride, sizes[d])
 	}
-	trueSpan := part.trueSpan
-	if part.Size() > 0 {
-		trueSpan = a.at(trueSpan, off)
+	return part.within(&a, "Subarray", off, stride)
+}
+
+// within returns the layout as a part of an array: at off, with the extent of the array.
+func (l *Layout) within(c *calc, name string, off, extent int64) (*Layout, error) {
+	trueSpan := l.trueSpan
+	if l.Size() > 0 {
+		trueSpan = c.at(trueSpan, off)
 	}
-	if a.overflow {
-		return nil, overflowError("Subarray")
+	if c.overflow {
+		return nil, overflowError(name)
 	}
 	return &Layout{
-		shape: part.shape.shift(off), align: part.align, trueSpan: trueSpan,
-		bounds: span{0, stride}, lowMarked: true, highMarked: true,
+		shape: l.shape.shift(off), align: l.align, trueSpan: trueSpan,
+		bounds: span{0, extent}, lowMarked: true, highMarked: true,
 	}, nil
 }
 

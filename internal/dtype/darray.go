@@ -35,17 +35,7 @@ func Darray(dims []Distribution, base *Layout) (*Layout, error) {
 		off = c.add(off, c.mul(c.mul(d.Coord, min(d.Block, d.Size)), stride))
 		stride = c.mul(stride, d.Size)
 	}
-	trueSpan := part.trueSpan
-	if part.Size() > 0 {
-		trueSpan = c.at(trueSpan, off)
-	}
-	if c.overflow {
-		return nil, overflowError("Darray")
-	}
-	return &Layout{
-		shape: part.shape.shift(off), align: part.align, trueSpan: trueSpan,
-		bounds: span{0, stride}, lowMarked: true, highMarked: true,
-	}, nil
+	return part.within(&c, "Darray", off, stride)
 }
 
 // apply returns the elements of the process in one dimension, relative to its first.
