@@ -27,7 +27,7 @@ PEERS       ?=
 UNDER       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build check test race nightly check-off multi multi-race fuzz words lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-debian test-hosts verify-apps test-channels test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build check test race nightly check-off multi multi-race fuzz words lines lint cross explore prove results bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-cabi test-mpich test-debian test-hosts verify-apps test-channels test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -274,6 +274,9 @@ fuzz: ## run every fuzz target for FUZZTIME (5s)
 
 words: ## list words that the vocabulary avoids; UNDER=folder for one folder
 	$(GO) test -count 1 -run 'TestVocabulary$$' . -args -words.under "$(UNDER)"
+
+lines: ## count the lines of Go and C in git, without tests and generated files
+	@git ls-files '*.go' '*.c' '*.h' ':!*_test.go' | xargs grep -LE '^(//|/\*) Code generated' | xargs cat | wc -l
 
 lint: $(BIN)/staticcheck-$(STATICCHECK) ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
