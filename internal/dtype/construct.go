@@ -158,11 +158,11 @@ func Subarray(sizes, subsizes, starts []int64, base *Layout) (*Layout, error) {
 		}
 		stride = a.mul(stride, sizes[d])
 	}
-	return part.within(&a, "Subarray", off, stride)
+	return part.embed(&a, "Subarray", off, stride)
 }
 
-// within returns the layout as a part of an array: at off, with the extent of the array.
-func (l *Layout) within(c *calc, name string, off, extent int64) (*Layout, error) {
+// embed returns the layout as a part of an array: at off, with the extent of the array.
+func (l *Layout) embed(c *calc, name string, off, extent int64) (*Layout, error) {
 	trueSpan := l.trueSpan
 	if l.Size() > 0 {
 		trueSpan = c.at(trueSpan, off)

@@ -35,7 +35,7 @@ func Darray(dims []Distribution, base *Layout) (*Layout, error) {
 		off = c.add(off, c.mul(c.mul(d.Coord, min(d.Block, d.Size)), stride))
 		stride = c.mul(stride, d.Size)
 	}
-	return part.within(&c, "Darray", off, stride)
+	return part.embed(&c, "Darray", off, stride)
 }
 
 // apply returns the elements of the process in one dimension, relative to its first.
