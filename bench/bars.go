@@ -14,6 +14,7 @@ import (
 // BarChart is a picture of bars over a linear axis that begins at zero.
 type BarChart struct {
 	Title string
+	All   string // what is true of all rows, below the title
 	X     string // what the axis shows, with its unit
 	Mark  string // what the marks are, for the legend
 	Rows  []BarRow
@@ -37,8 +38,9 @@ const (
 	barPicture              = 800
 	barHeight, barGap       = 11, 9
 	barTop, barBottom       = 40, 46
-	barValues               = 60 // for the figures behind the bars
-	labelWidth              = 6.4
+	barValues               = 60  // for the figures behind the bars
+	labelWidth              = 7.2 // of a character; the fonts of readers differ
+	valueWidth              = 6.5
 	shortestAxis, barLegend = 240, 20
 )
 
@@ -73,7 +75,11 @@ func (c BarChart) span() (low, high, step float64) {
 
 // WriteSVG draws the chart.
 func (c BarChart) WriteSVG(w io.Writer) error {
-	left, height := 0.0, float64(barTop)
+	left, top := 0.0, float64(barTop)
+	if c.All != "" {
+		top += barLegend
+	}
+	height := top
 	for _, r := range c.Rows {
 		left = max(left, labelWidth*float64(utf8.RuneCountInString(r.Label))+20)
 		height += float64(len(r.Bars))*barHeight + barGap
@@ -88,16 +94,17 @@ func (c BarChart) WriteSVG(w io.Writer) error {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="12">`+"\n", width, height, width, height)
 	fmt.Fprintf(&b, `<rect width="%.0f" height="%.0f" fill="#ffffff"/>`+"\n", width, height)
 	text(&b, width/2, barTop-18, "middle", `font-size="15"`, c.Title)
+	text(&b, width/2, barTop, "middle", "", c.All)
 	for k := range int(math.Round((high-low)/step)) + 1 {
 		v := low + float64(k)*step
 		if math.Abs(v) < step/1e6 {
 			v = 0
 		}
-		rule(&b, x(v), barTop, x(v), bottom, v == 0)
+		rule(&b, x(v), top, x(v), bottom, v == 0)
 		text(&b, x(v), bottom+16, "middle", "", fmt.Sprintf("%.6g", v))
 	}
 	text(&b, (left+right)/2, bottom+36, "middle", "", c.X)
-	y := float64(barTop) + barGap/2
+	y := top + barGap/2
 	for _, r := range c.Rows {
 		y = c.drawRow(&b, r, names, left, y, x)
 	}
@@ -105,6 +112,14 @@ func (c BarChart) WriteSVG(w io.Writer) error {
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// barValue returns a figure as three digits, or all of a longer number's.
+func barValue(v float64) string {
+	if math.Abs(v) >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 // drawRow draws a row and returns where the next one begins.
@@ -116,7 +131,13 @@ func (c BarChart) drawRow(b *strings.Builder, r BarRow, names []string, left, y 
 		from, to := x(min(0, one.Value)), x(max(0, one.Value))
 		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`+"\n", from, y, to-from, barHeight-2, colour)
 		rule(b, x(one.Low), y+barHeight/2-1, x(one.High), y+barHeight/2-1, true)
-		text(b, max(to, x(one.High))+4, y+barHeight-2, "start", `font-size="10"`, fmt.Sprintf("%.3g", one.Value))
+		value, at := barValue(one.Value), max(to, x(one.High))+4
+		if r.Mark != nil { // behind the mark, if that would cover it
+			if m := x(*r.Mark); m > at-4 && m < at+valueWidth*float64(len(value))+4 {
+				at = m + 5
+			}
+		}
+		text(b, at, y+barHeight-2, "start", `font-size="10"`, value)
 		y += barHeight
 	}
 	if r.Mark != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/prof"
+	"github.com/muster-mpi/muster/rdma"
 )
 
 func memoryBenchmarks() []Benchmark {
@@ -44,6 +45,7 @@ func memory(c *mpi.Comm, p *Params, emit func(Result)) error {
 		{"connections", "", float64(mine.Values["connections.rc"])},
 		{"rings", "", float64(mine.Values["peers.rings"])},
 		{"low-water", "", float64(mine.Values["receive.low-water"])},
+		{"receive-and-rings", "KiB", float64(mine.Values[prof.Name(rdma.MemoryReceive)]+mine.Values[prof.Name(rdma.MemoryRings)]) / 1024},
 		{"memory-and-kernel", "KiB", float64(mine.Values[prof.MemoryTotal]+mine.Values[prof.MemoryKernel]) / 1024},
 	}
 	for _, name := range prof.MemoryParts() {

@@ -32,6 +32,7 @@ type Chart struct {
 type Series struct {
 	Name      string
 	Simulated bool // dashed
+	Quoted    bool // of a document: diamonds
 	Points    []Point
 }
 
@@ -48,6 +49,27 @@ func (c *Chart) Add(series string, x, y float64) {
 	if x > 0 {
 		c.Series[i].Points = append(c.Series[i].Points, Point{x, y})
 	}
+}
+
+// Quote adds a point to the series with a name, which is drawn as one that we have not measured.
+func (c *Chart) Quote(series string, x, y float64) {
+	c.Add(series, x, y)
+	i := slices.IndexFunc(c.Series, func(s Series) bool { return s.Name == series })
+	c.Series[i].Quoted = true
+}
+
+// Join makes one series of those with the same points, which would hide each other.
+func (c *Chart) Join() {
+	var list []Series
+	for _, s := range c.Series {
+		i := slices.IndexFunc(list, func(o Series) bool { return slices.Equal(o.Points, s.Points) })
+		if i < 0 || s.Quoted {
+			list = append(list, s)
+			continue
+		}
+		list[i].Name += ", " + s.Name
+	}
+	c.Series = list
 }
 
 // ChartOf returns a chart of the results of a benchmark: over the size, or over the ratio
@@ -298,8 +320,11 @@ func drawSeries(b *strings.Builder, f frame, i int, s Series, legendX, legendY i
 	if round := i / len(lineColours); round > 0 {
 		dash = fmt.Sprintf(` stroke-dasharray="%d 4"`, 4*round)
 	}
-	if s.Simulated {
+	switch {
+	case s.Simulated:
 		dash = ` stroke-dasharray="6 3"`
+	case s.Quoted:
+		dash = ` stroke-dasharray="2 3"`
 	}
 	points := slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool { return f.times && p.Y <= 0 })
 	slices.SortStableFunc(points, func(p, q Point) int { return cmp.Compare(p.X, q.X) })
@@ -309,10 +334,24 @@ func drawSeries(b *strings.Builder, f frame, i int, s Series, legendX, legendY i
 	}
 	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>`+"\n", colour, dash, strings.Join(coordinates, " "))
 	for _, p := range points {
+		if s.Quoted {
+			diamond(b, f.x(p.X), f.y(p.Y), colour)
+			continue
+		}
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", f.x(p.X), f.y(p.Y), colour)
 	}
-	fmt.Fprintf(b, `<line x1="%d" y1="%d.0" x2="%d" y2="%d.0" stroke="%s" stroke-width="2"%s/>`+"\n", legendX, legendY, legendX+24, legendY, colour, dash)
+	if !s.Quoted || len(points) > 1 {
+		fmt.Fprintf(b, `<line x1="%d" y1="%d.0" x2="%d" y2="%d.0" stroke="%s" stroke-width="2"%s/>`+"\n", legendX, legendY, legendX+24, legendY, colour, dash)
+	}
+	if s.Quoted {
+		diamond(b, float64(legendX+12), float64(legendY), colour)
+	}
 	text(b, float64(legendX+32), float64(legendY+4), "start", "", s.Name)
+}
+
+// diamond marks a point of a document.
+func diamond(b *strings.Builder, x, y float64, colour string) {
+	fmt.Fprintf(b, `<path d="M%.1f %.1f l6 6 l-6 6 l-6 -6 z" fill="#ffffff" stroke="%s" stroke-width="2"/>`+"\n", x, y-6, colour)
 }
 
 func rule(b *strings.Builder, x1, y1, x2, y2 float64, strong bool) {

@@ -138,11 +138,12 @@ func lines(title, y, document string, f *Figure, cells []cell, a *axis, columns 
 		c.Add(name, x, one.mid)
 		low, high = min(low, one.mid), max(high, one.mid)
 	}
+	c.Join()
 	c.Times = low > 0 && high/low > logarithmic && cells[0].unit != "%"
 	for i := range f.Values {
 		if v := &f.Values[i]; v.Number != nil {
 			for _, x := range v.positions(cells, a) {
-				c.Add(document+": "+v.Of, x, *v.Number)
+				c.Quote(document+": "+v.Of, x, *v.Number)
 			}
 		}
 	}
@@ -182,5 +183,28 @@ func bars(title, y, document string, f *Figure, cells []cell) bench.BarChart {
 		}
 		c.Rows[i].Bars = append(c.Rows[i].Bars, bench.Bar{Name: one.column, Value: one.mid, Low: one.low, High: one.high})
 	}
+	c.All = shorten(c.Rows)
 	return c
+}
+
+// shorten removes from the labels of rows what all have, and returns it.
+func shorten(rows []bench.BarRow) string {
+	parts := make([][]string, len(rows))
+	for i, r := range rows {
+		parts[i] = strings.Split(r.Label, ", ")
+	}
+	var all []string
+	for _, part := range slices.Clone(parts[0]) {
+		if !slices.ContainsFunc(parts, func(p []string) bool { return len(p) == 1 || !slices.Contains(p, part) }) {
+			all = append(all, part)
+			for i := range parts {
+				at := slices.Index(parts[i], part)
+				parts[i] = slices.Delete(parts[i], at, at+1)
+			}
+		}
+	}
+	for i := range rows {
+		rows[i].Label = strings.Join(parts[i], ", ")
+	}
+	return strings.Join(all, ", ")
 }

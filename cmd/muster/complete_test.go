@@ -53,7 +53,7 @@ func TestCompletionOfValues(t *testing.T) {
 		{words: []string{"tune", "--collectives", "bcast,allre"}, want: []string{"bcast,allreduce"}},
 		{words: []string{"lab", "cut", "a"}, want: []string{"all"}},
 		{words: []string{"explain", "allr"}, some: "allreduce"},
-		{words: []string{"bench", "latency", "--device", "rc-"}, want: []string{"rc-rings", "rc-few", "rc-strict", "rc-encrypted"}},
+		{words: []string{"bench", "latency", "--device", "rc-"}, want: []string{"rc-posted", "rc-rings", "rc-few", "rc-strict", "rc-encrypted"}},
 		{words: []string{"bench", "verbs-latency", "--device", "rc-"}, want: []string{"rc-nocrc", "rc-tls"}},
 		{words: []string{"bench", "reuse", "--op", "p"}, some: "put"},
 		{words: []string{"bench", "coll", "--op", "allt"}, want: []string{"alltoall"}},

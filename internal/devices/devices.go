@@ -62,7 +62,7 @@ func All() []Device {
 			Probe: needsLinux, Open: openDatagrams, Jobs: []Job{posted, rings, strict, encrypted},
 			Verbs: []Variant{{"nocrc", "the same with a CRC of the headers alone", noCRC}, {"aead", "rd, encrypted", encrypt}}},
 		{Name: "rc", Doc: "iWARP over TCP", Use: Channel, Type: rdma.RC,
-			Open: openConnections, Jobs: []Job{rings, few, strict, encrypted},
+			Open: openConnections, Jobs: []Job{posted, rings, few, strict, encrypted},
 			Verbs: []Variant{{"nocrc", "the same without a CRC", noCRC}, {"tls", "the same under TLS", encrypt}}},
 		{Name: "ud", Doc: "datagrams over UDP that may be lost", Use: Channel, Type: rdma.UD, Probes: true,
 			Probe: needsLinux, Open: openUnreliable,
