@@ -128,3 +128,8 @@ func pointerIn(t reflect.Type, path string) (string, reflect.Kind) {
 	}
 	return path, t.Kind()
 }
+
+// misalignment returns how far behind a multiple of a block memory begins.
+func misalignment(b []byte, block int) int {
+	return int(uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(block))
+}

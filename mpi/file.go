@@ -39,12 +39,17 @@ type FileHints struct {
 	// Alignment is a length in bytes, such as that of a stripe of the file system. Each part of
 	// the file that a rank accesses for others begins at a multiple; 0 means the block size.
 	Alignment int
+	// DirectRead and DirectWrite let long accesses bypass the cache of the system (O_DIRECT of Linux), for
+	// data that nobody reads again soon. [File.Hints] says false where the file system cannot.
+	DirectRead, DirectWrite bool
 }
 
 // file is the part of File that does not depend on the view.
 type file struct {
 	c       *Comm // for the file alone
 	os      *os.File
+	direct  directFile
+	bytes   *dtype.Layout // of a byte
 	name    string
 	flag    int
 	hints   FileHints
@@ -80,22 +85,23 @@ func (c *Comm) openFile(name string, flag int, hints FileHints) (*File, error) {
 	}
 	d.SetName(c.Name() + ".file")
 	d.e.DropAtFailure(d.ctx)
-	f := &file{c: d, name: name, flag: flag, hints: hints, changes: 1}
-	err = f.open(op)
+	f := &file{c: d, name: name, flag: flag, changes: 1}
+	if f.bytes, err = dtype.Basic(1, 1); err == nil {
+		err = f.open(op)
+	}
+	if err == nil {
+		f.setHints(hints)
+	}
 	if err == nil {
 		err = f.shared.open(d)
 	}
 	if err != nil {
 		if f.os != nil {
-			_ = f.os.Close() // nothing was written
+			_ = f.closeOS() // nothing was written
 		}
 		return nil, errors.Join(err, d.abandon())
 	}
-	bytes, err := dtype.Basic(1, 1)
-	if err != nil {
-		return nil, f.failure(op, -1, err)
-	}
-	v, err := f.openView(op, 0, 1, bytes)
+	v, err := f.openView(op, 0, 1, f.bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +203,7 @@ func (f *File) Close() error {
 func (f *file) close() error {
 	err := f.c.barrier("Close") // requests of others, and the shared pointer
 	f.closed.Store(true)
-	return errors.Join(err, f.shared.close(), f.fail("Close", f.os.Close()), f.c.free())
+	return errors.Join(err, f.shared.close(), f.fail("Close", f.closeOS()), f.c.free())
 }
 
 // Name returns the name with which the file was opened.
@@ -274,7 +280,8 @@ func (f *File) Atomic() bool { return f.f.atomic.Load() }
 // SetHints changes the settings of the file. All ranks call it, with the same hints.
 func (f *File) SetHints(hints FileHints) error {
 	return f.f.inOrder("SetHints", CallFile, func() error {
-		f.f.hints, f.f.changes = hints, f.f.changes+1
+		f.f.setHints(hints)
+		f.f.changes++
 		return f.f.c.barrier("SetHints")
 	})
 }

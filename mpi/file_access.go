@@ -213,13 +213,9 @@ func (v *fileView) movePieces(a fileAccess, pos int64, buf []byte) (n int64, err
 		return v.readFine(a.Name, pos, buf)
 	}
 	for off, k := range v.view.Extents(pos, int64(len(buf))) {
-		var m int
-		if a.Write {
-			m, err = v.f.os.WriteAt(buf[n:n+k], off)
-		} else {
-			m, err = v.f.os.ReadAt(buf[n:n+k], off)
-		}
-		n += int64(m)
+		var m int64
+		m, err = v.f.movePiece(a.Write, buf[n:n+k], off)
+		n += m
 		if err != nil {
 			break
 		}
@@ -230,6 +226,16 @@ func (v *fileView) movePieces(a fileAccess, pos int64, buf []byte) (n int64, err
 	return n, v.f.failure(a.Name, v.view.OffsetOf(pos+n), err)
 }
 
+// movePiece reads or writes contiguous bytes.
+func (f *file) movePiece(write bool, buf []byte, off int64) (int64, error) {
+	if write {
+		n, err := f.writeAt(buf, off)
+		return int64(n), err
+	}
+	n, err := f.readAt(buf, off)
+	return int64(n), err
+}
+
 // readFine reads short pieces that are close to each other: ranges of the file with what is between
 // them.
 func (v *fileView) readFine(op string, pos int64, buf []byte) (n int64, err error) {
@@ -238,7 +244,7 @@ func (v *fileView) readFine(op string, pos int64, buf []byte) (n int64, err erro
 		lo := v.view.OffsetOf(pos + n)
 		part := mpiio.Request{View: v.view, Pos: pos + n, N: int64(len(buf)) - n}.ClipTo(lo, lo+rangeBytes)
 		_, hi := part.Bounds()
-		m, err := v.f.os.ReadAt(window[:hi-lo], lo)
+		m, err := v.f.readAt(window[:hi-lo], lo)
 		if err != nil && err != io.EOF {
 			return n, v.f.failure(op, lo+int64(m), err)
 		}

@@ -346,7 +346,7 @@ func (x *fileExchange) writeWindow(round *fileRound, lo, hi int64) {
 		}
 	}
 	for off, n := range x.cover.Runs() {
-		if m, err := x.v.f.os.WriteAt(window[off:off+n], lo+off); err != nil && x.failed == nil {
+		if m, err := x.v.f.writeAt(window[off:off+n], lo+off); err != nil && x.failed == nil {
 			x.failed = x.v.f.failure(x.access.Name, lo+off+int64(m), err)
 			return
 		}
@@ -355,7 +355,7 @@ func (x *fileExchange) writeWindow(round *fileRound, lo, hi int64) {
 
 func (x *fileExchange) windowOf(lo, hi int64) []byte {
 	if int64(cap(x.buffer)) < hi-lo {
-		x.buffer = make([]byte, hi-lo)
+		x.buffer = alignedBytes(hi - lo)
 	}
 	return x.buffer[:hi-lo]
 }
@@ -373,7 +373,7 @@ func (x *fileExchange) readWindow(round *fileRound, lo, hi int64) {
 		return
 	}
 	window := x.windowOf(first, last)
-	got, err := x.v.f.os.ReadAt(window, first)
+	got, err := x.v.f.readAt(window, first)
 	if err != nil && err != io.EOF && x.failed == nil {
 		x.failed = x.v.f.failure(x.access.Name, first+int64(got), err)
 	}

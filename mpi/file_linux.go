@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +16,16 @@ func blockSize(f *os.File) int64 {
 		return 4096
 	}
 	return int64(st.Blksize)
+}
+
+// openDirect opens the same file once more, with access mode flag and without the cache of the system. It
+// returns nil where the file system has no such access.
+func openDirect(f *os.File, flag int) *os.File {
+	direct, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), flag|unix.O_DIRECT, 0)
+	if err != nil {
+		return nil
+	}
+	return direct
 }
 
 // preallocate allocates the first n bytes.

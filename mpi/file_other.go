@@ -10,6 +10,9 @@ import (
 // blockSize returns the unit in which the file system writes.
 func blockSize(*os.File) int64 { return 4096 }
 
+// openDirect finds no file without the cache of the system.
+func openDirect(*os.File, int) *os.File { return nil }
+
 // preallocate extends the file to n bytes.
 func preallocate(f *os.File, n int64) error { return extend(f, n) }
 

@@ -262,6 +262,8 @@ var fileHints = []hint{
 	numberHint("striping_unit", 0, func(h *mpi.FileHints) *int { return &h.Alignment }),
 	wishHint("romio_cb_read", func(h *mpi.FileHints) *string { return &h.CollectiveRead }),
 	wishHint("romio_cb_write", func(h *mpi.FileHints) *string { return &h.CollectiveWrite }),
+	boolHint("direct_read", func(h *mpi.FileHints) *bool { return &h.DirectRead }),
+	boolHint("direct_write", func(h *mpi.FileHints) *bool { return &h.DirectWrite }),
 }
 
 func numberHint(key string, normal int, field func(*mpi.FileHints) *int) hint {
@@ -285,6 +287,14 @@ func wishHint(key string, field func(*mpi.FileHints) *string) hint {
 		return map[string]string{"": "automatic", "always": "enable", "never": "disable"}[*field(h)]
 	}, func(h *mpi.FileHints, text string) {
 		*field(h) = map[string]string{"enable": "always", "disable": "never"}[strings.ToLower(strings.TrimSpace(text))]
+	}}
+}
+
+func boolHint(key string, field func(*mpi.FileHints) *bool) hint {
+	return hint{key, func(h *mpi.FileHints) string {
+		return strconv.FormatBool(*field(h))
+	}, func(h *mpi.FileHints, text string) {
+		*field(h) = strings.EqualFold(strings.TrimSpace(text), "true")
 	}}
 }
 

@@ -138,11 +138,14 @@ int main(int argc, char **argv)
 	MPI_Info_create(&info);
 	MPI_Info_set(info, "cb_buffer_size", "1000");
 	MPI_Info_set(info, "romio_cb_write", "enable");
+	MPI_Info_set(info, "direct_write", "true");
 	check(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, info, &f) == MPI_SUCCESS, "open");
 	MPI_Info_free(&info);
 	MPI_File_get_info(f, &info);
 	MPI_Info_get(info, "cb_buffer_size", 99, value, &flag);
 	check(flag && strcmp(value, "1000") == 0, "hint");
+	MPI_Info_get(info, "direct_write", 99, value, &flag);
+	check(flag && (strcmp(value, "true") == 0 || strcmp(value, "false") == 0), "direct_write"); /* as the file system can */
 	MPI_Info_free(&info);
 	MPI_File_get_amode(f, &amode);
 	check(amode == (MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE), "access mode");
