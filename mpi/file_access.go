@@ -212,12 +212,16 @@ func (v *fileView) movePieces(a fileAccess, pos int64, buf []byte) (n int64, err
 	if !a.Write && v.view.IsFine() {
 		return v.readFine(a.Name, pos, buf)
 	}
-	for off, k := range v.view.Extents(pos, int64(len(buf))) {
-		var m int64
-		m, err = v.f.movePiece(a.Write, buf[n:n+k], off)
-		n += m
-		if err != nil {
-			break
+	if off, ok := v.view.IsPiece(pos, int64(len(buf))); ok {
+		n, err = v.f.movePiece(a.Write, buf, off)
+	} else {
+		for off, k := range v.view.Extents(pos, int64(len(buf))) {
+			var m int64
+			m, err = v.f.movePiece(a.Write, buf[n:n+k], off)
+			n += m
+			if err != nil {
+				break
+			}
 		}
 	}
 	if err == nil || err == io.EOF {

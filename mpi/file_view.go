@@ -112,11 +112,11 @@ func (v *FileView[T]) start(a fileAccess, off int64, buf []T) Request {
 
 // memory returns a slice as a view of its bytes.
 func (v *FileView[T]) memory(op string, buf []T) (dtype.View, error) {
-	l, err := dtype.Basic(int64(len(buf))*v.v.unit, 1)
+	mem, err := v.v.f.bytes.View(rawBytes(buf), 0, int64(len(buf))*v.v.unit)
 	if err != nil {
 		return dtype.View{}, v.v.f.c.refuse(ErrCount, op, "%w", err)
 	}
-	return l.View(rawBytes(buf), 0, 1)
+	return mem, nil
 }
 
 // ReadAt reads the elements from off on.

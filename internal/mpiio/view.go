@@ -84,6 +84,12 @@ func (v View) OffsetOf(pos int64) int64 {
 	return math.MaxInt64
 }
 
+// IsPiece reports whether the bytes [pos, pos+n) of the view are one piece, without a visit of its
+// layout, and returns its offset.
+func (v View) IsPiece(pos, n int64) (off int64, ok bool) {
+	return v.disp + pos, v.flat && pos <= math.MaxInt64-v.disp-n
+}
+
 // CountBefore returns the number of bytes of the view that are before an offset, which is the position of
 // the first that is not.
 func (v View) CountBefore(off int64) int64 {
