@@ -21,9 +21,13 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/lab"
+	"github.com/muster-mpi/muster/internal/seeded"
 )
 
-var killEach = flag.Bool("kill.each", false, "in TestFailures/matrix, kill three different ranks in each call, in jobs of their own")
+var (
+	killFiles = flag.Int("kill.files", 16, "in TestFailures/files, at least so many ranks are killed in collective writes")
+	killEach  = flag.Bool("kill.each", false, "in TestFailures/matrix, kill three different ranks in each call, in jobs of their own")
+)
 
 const (
 	// killedSteps is the number of calls in which the program of package mpi kills a rank.
@@ -35,7 +39,12 @@ const (
 func TestFailures(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 5})
 	j.ranks = j.ranks[:4]
-	t.Run("matrix", func(t *testing.T) { j.killMatrix(t) })
+	tests := filepath.Join(j.dir, "mpi.test")
+	if out, err := exec.Command("go", "test", "-c", "-o", tests, "../../mpi").CombinedOutput(); err != nil {
+		t.Fatalf("go test -c: %v\n%s", err, out)
+	}
+	t.Run("matrix", func(t *testing.T) { j.killMatrix(t, tests) })
+	t.Run("files", func(t *testing.T) { j.killInFiles(t, tests) })
 	rsh := j.sshServers(t)
 	t.Run("short", func(t *testing.T) { j.shortFaults(t, rsh) })
 	t.Run("lost", func(t *testing.T) { j.lostHosts(t, rsh) })
@@ -43,11 +52,7 @@ func TestFailures(t *testing.T) {
 
 // killMatrix kills a rank in every kind of call: several in one job, or with -kill.each one, and
 // then each of three ranks.
-func (j *job) killMatrix(t *testing.T) {
-	tests := filepath.Join(j.dir, "mpi.test")
-	if out, err := exec.Command("go", "test", "-c", "-o", tests, "../../mpi").CombinedOutput(); err != nil {
-		t.Fatalf("go test -c: %v\n%s", err, out)
-	}
+func (j *job) killMatrix(t *testing.T, tests string) {
 	var all []time.Duration
 	want := killedSteps
 	if *killEach {
@@ -95,6 +100,22 @@ func (j *job) killSome(t *testing.T, tests, victim string, from, to int) (after 
 		after = append(after, d)
 	}
 	return after
+}
+
+// killInFiles kills ranks in collective writes of random pieces: the others end their calls, what they have
+// written is in the file, and the checkpoint before can be read.
+func (j *job) killInFiles(t *testing.T, tests string) {
+	const together = 8 // of the twelve ranks of a job
+	seed := seeded.Seed()
+	t.Logf("repeat with SEED=%d", seed)
+	for done := 0; done < *killFiles; done += together {
+		program := fmt.Sprintf("kill in files %d %d", seed+uint64(done), together)
+		cmd := j.program(t, 3, []string{"MUSTER_ON_FAILURE=return"}, "--env", "MPI_TEST_PROGRAM="+program, "--env", "KILL_DIR="+t.TempDir(), tests)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), fmt.Sprintf("%d kills, 4 ranks left", together)) {
+			t.Errorf("%s: %v\n%s", program, err, out)
+		}
+	}
 }
 
 // sshServers starts an ssh server on every host, and returns the command of the client.
