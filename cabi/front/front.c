@@ -10,6 +10,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +31,26 @@ static int leave_at_exit;
 /* The core sets errors_return if errors of calls without an object return. */
 static int errors_return;
 
+/* give_signal_stack gives the thread an alternate signal stack if it has none. The runtime of Go uses the one that the
+ * thread has in MPI_Init, and ends the program at a signal that finds none later. A program may have removed it:
+ * faulthandler of Python does so when the interpreter ends, before mpi4py calls MPI_Finalize. The stack stays, because
+ * signals may come until the end. */
+static void give_signal_stack(void)
+{
+	static char memory[1 << 16];
+	stack_t stack;
+
+	if (sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_DISABLE) != 0) {
+		stack = (stack_t){.ss_sp = memory, .ss_size = sizeof memory};
+		sigaltstack(&stack, NULL);
+	}
+}
+
 static void leave(void)
 {
 	if (leave_at_exit) {
 		uint64_t a[] = {0};
+		give_signal_stack();
 		muster_call(CORE_EXIT, a);
 	}
 }
@@ -182,8 +199,10 @@ FUNCTION(MPI_Init, (int *argc, char ***argv))
 FUNCTION(MPI_Finalize, (void))
 {
 	uint64_t a[] = {0};
-	int code = muster_call(CORE_FINALIZE, a);
+	int code;
 
+	give_signal_stack();
+	code = muster_call(CORE_FINALIZE, a);
 	if (code == 0)
 		finalized = 1;
 	return code;
