@@ -22,7 +22,7 @@ const (
 	cmdReady  = "muster_ready"
 )
 
-// maxCallers limits the connections to a port that have not been answered.
+// maxCallers limits the connections of callers with the key that have not been answered.
 const maxCallers = 256
 
 // MaxPortName is the length of the names of ports: one less than MPI_MAX_PORT_NAME of MPICH.
@@ -34,10 +34,11 @@ var ErrPortClosed = errors.New("the port is closed, or its process has ended; ge
 // Port is a listener with a name.
 type Port struct {
 	JoinToken
-	listener net.Listener
-	identity tls.Certificate
-	callers  chan *Caller
-	closed   chan struct{}
+	listener  net.Listener
+	identity  tls.Certificate
+	strangers strangers
+	callers   chan *Caller
+	closed    chan struct{}
 }
 
 // Caller is a process that has the name of a port and waits for an answer.
@@ -69,6 +70,7 @@ func OpenPort() (*Port, error) {
 // Close closes the port and the connections of those that have not been answered.
 func (p *Port) Close() {
 	p.listener.Close()
+	p.strangers.close()
 	close(p.closed)
 }
 
@@ -83,16 +85,19 @@ func (p *Port) listen() {
 			time.Sleep(firstPause)
 			continue
 		}
-		select {
-		case slots <- struct{}{}:
-		default:
-			conn.Close()
-			continue
+		if !p.strangers.add(conn) {
+			return
 		}
 		go func() {
-			defer func() { <-slots }()
 			c := p.receive(conn)
 			if c == nil {
+				conn.Close()
+				return
+			}
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+			default:
 				conn.Close()
 				return
 			}
@@ -108,7 +113,9 @@ func (p *Port) listen() {
 // receive returns the caller of a connection, nil if it is a stranger.
 func (p *Port) receive(conn net.Conn) *Caller {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	if acceptHandshake(conn, []byte(p.Key)) != nil {
+	err := acceptHandshake(conn, []byte(p.Key))
+	p.strangers.remove(conn)
+	if err != nil {
 		return nil
 	}
 	channel, err := encryptAsRoot(conn, []byte(p.Key), p.identity)
