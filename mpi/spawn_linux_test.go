@@ -6,6 +6,8 @@ package mpi_test
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,6 +16,8 @@ import (
 )
 
 const spawnDeadline = 2 * time.Minute
+
+var spawnCycleCount = flag.Int("spawn.cycles", 12, "jobs that one program of TestSpawn starts, one after the other; nightly 1000")
 
 func TestSpawn(t *testing.T) {
 	muster := launcher(t)
@@ -27,7 +31,7 @@ func TestSpawn(t *testing.T) {
 		{"talk alone", []string{"-n", "1"}, []string{"parents of 3 children are done"}, false},
 		{"talk agents", []string{"--hosts", "a:2,b:1", "--rsh", "env AGENT_OF={host}"}, []string{"parents of 3 children are done"}, false},
 		{"talk network", []string{"-n", "2", "--env", "MUSTER_NO_SHARED_MEMORY=1"}, []string{"parents of 3 children are done"}, false},
-		{"cycles", []string{"-n", "2"}, []string{"no descriptor is left"}, false},
+		{fmt.Sprint("cycles ", *spawnCycleCount), []string{"-n", "2"}, []string{"nothing is left"}, false},
 		{"progress", []string{"-n", "2"}, []string{"parents of 1 children are done"}, false},
 		{"grandchild", []string{"-n", "1"}, []string{"the grandchild has met its parent"}, false},
 		{"far", []string{"-n", "3"}, []string{"rank 0 has met all children", "rank 2 has met all children"}, false},
@@ -59,7 +63,7 @@ func runSpawning(t *testing.T, muster, what string, where ...string) (string, er
 	t.Helper()
 	self, err := os.Executable()
 	noError(t, err, "find the test binary")
-	ctx, cancel := context.WithTimeout(t.Context(), spawnDeadline)
+	ctx, cancel := context.WithTimeout(t.Context(), spawnDeadline+time.Duration(*spawnCycleCount)*100*time.Millisecond)
 	defer cancel()
 	args := append(append([]string{"run"}, where...), "--env", programVar+"="+spawnProgram+what, self)
 	cmd := exec.CommandContext(ctx, muster, args...)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +28,12 @@ func spawnOf(world *mpi.Comm, what string) error {
 	case "talk", "stay":
 		return spawnAndTalk(world, what)
 	case "cycles":
-		return spawnCycles(world)
+		_, count, _ := strings.Cut(what, " ")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return err
+		}
+		return spawnCycles(world, n)
 	case "ports":
 		return meetAtPort(world)
 	case "progress":
@@ -308,9 +314,11 @@ func spawnedChild(world, parent *mpi.Comm, what string) error {
 	return nil // Finalize disconnects
 }
 
-func spawnCycles(world *mpi.Comm) error {
-	var files, goroutines int
-	for i := range 12 {
+// spawnCycles starts and leaves jobs, and compares what this process and the launcher hold at the end with what they
+// held after a quarter of the cycles.
+func spawnCycles(world *mpi.Comm, cycles int) error {
+	var before [2]holds
+	for i := range cycles {
 		inter, err := spawnSelf(world, 2, "cycles")
 		if err != nil {
 			return err
@@ -318,23 +326,51 @@ func spawnCycles(world *mpi.Comm) error {
 		if err := inter.Disconnect(); err != nil {
 			return err
 		}
-		if i == 2 {
-			files, goroutines = countFiles(), runtime.NumGoroutine()
+		if i == cycles/4 {
+			before = [2]holds{holdsOf("self"), holdsOf(strconv.Itoa(os.Getppid()))}
 		}
 	}
-	if !mpi.Eventually(20*time.Second, func() bool { return countFiles() <= files && runtime.NumGoroutine() <= goroutines }) {
-		return fmt.Errorf("%d descriptors and %d goroutines, %d and %d before", countFiles(), runtime.NumGoroutine(), files, goroutines)
+	goroutines := runtime.NumGoroutine()
+	var now [2]holds
+	if !mpi.Eventually(20*time.Second, func() bool {
+		now = [2]holds{holdsOf("self"), holdsOf(strconv.Itoa(os.Getppid()))}
+		goroutines = runtime.NumGoroutine()
+		return !now[0].exceed(before[0]) && !now[1].exceed(before[1]) && goroutines <= before[0].goroutines
+	}) {
+		return fmt.Errorf("after %d cycles this process and the launcher hold %+v and %d goroutines; after a quarter of them %+v", cycles, now, goroutines, before)
 	}
-	fmt.Println("no descriptor is left")
+	fmt.Printf("nothing is left: %+v, before %+v\n", now, before)
 	return world.Barrier()
 }
 
-func countFiles() int {
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return -1
+// holds is what a process holds.
+type holds struct {
+	files, mappings, children, kilobytes int
+	goroutines                           int // of this process
+}
+
+// exceed reports whether a process holds more than before. The heap may have grown by garbage.
+func (h holds) exceed(before holds) bool {
+	const garbage = 32 << 10 // KB
+	return h.files > before.files || h.children > before.children || h.mappings > before.mappings+20 || h.kilobytes > before.kilobytes+garbage
+}
+
+func holdsOf(process string) (h holds) {
+	h.goroutines = runtime.NumGoroutine()
+	files, _ := os.ReadDir("/proc/" + process + "/fd")
+	h.files = len(files)
+	maps, _ := os.ReadFile("/proc/" + process + "/maps")
+	h.mappings = strings.Count(string(maps), "\n")
+	tasks, _ := os.ReadDir("/proc/" + process + "/task")
+	for _, task := range tasks {
+		children, _ := os.ReadFile("/proc/" + process + "/task/" + task.Name() + "/children")
+		h.children += len(strings.Fields(string(children)))
 	}
-	return len(list)
+	status, _ := os.ReadFile("/proc/" + process + "/status")
+	if _, rest, ok := strings.Cut(string(status), "VmRSS:"); ok {
+		fmt.Sscan(rest, &h.kilobytes)
+	}
+	return h
 }
 
 // spawnProgress waits for a child, whose message depends on the progress of the world: rank 1
