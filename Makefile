@@ -236,6 +236,11 @@ soak: ## run random programs under random faults for SOAK (3m) and print their s
 	@mkdir -p $(BIN)
 	$(GO) run ./tests/soak -time $(SOAK) -seed $(SEED) -rounds $(ROUNDS) -bin $(BIN)
 
+.PHONY: test-respawn
+test-respawn: build ## kill ranks and hosts of jobs that replace them, and start 1,000 jobs from one (minutes; needs root)
+	TEST_MUSTER=$(BIN)/muster $(GO) test -count 1 -timeout 30m -run 'TestRespawn$$|TestSpawn/cycles' ./mpi -respawn.seeds 500 -spawn.cycles 1000
+	TEST_MUSTER=$(BIN)/muster $(GO) test -count 1 -timeout 10m -run TestRespawn ./tests/recover -recover.seeds 40
+
 .PHONY: test-files
 test-files: build ## run 10,000 random programs on files, kill 200 ranks in collective writes, and fuzz views and plans (minutes)
 	TEST_MUSTER=$(BIN)/muster $(GO) test -count 1 -timeout 60m -run 'TestFileRandom|TestKillInFiles' ./mpi -file.programs 1250 -kill.files 200

@@ -50,8 +50,12 @@ type savedSet struct {
 // values, hence on another communicator.
 type setKey struct {
 	version uint64
-	ctx     uint32
+	ctx     uint64 // of setContext
 }
+
+// setContext identifies a communicator among those of all attempts. The contexts of joined jobs
+// begin anew.
+func (c *Comm) setContext() uint64 { return uint64(c.w.joins.generation)<<32 | uint64(c.ctx) }
 
 type savedPart struct {
 	rank int
@@ -74,7 +78,7 @@ func Checkpoint[T Elem](c *Comm, version int, data ...[]T) error {
 	if version < 1 {
 		return c.refuse(ErrArg, op, "the version %d is less than 1", version)
 	}
-	k := &c.w.checkpoints
+	k := &c.w.base().checkpoints
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	over, err := k.communicator(c, op)
@@ -82,7 +86,7 @@ func Checkpoint[T Elem](c *Comm, version int, data ...[]T) error {
 		return err
 	}
 	for _, s := range k.kept {
-		if s.complete && s.ctx == over.ctx && uint64(version) <= s.version {
+		if s.complete && s.ctx == over.setContext() && uint64(version) <= s.version {
 			return c.refuse(ErrArg, op, "the version %d is not greater than %d, that of the last checkpoint", version, s.version)
 		}
 	}
@@ -130,7 +134,7 @@ func (k *checkpoints) store(version uint64, mine []byte) error {
 			return c.refuse(ErrArg, "Checkpoint", "rank %d gives the version %d, rank %d %d; all ranks give the same", c.rank, version, r, v)
 		}
 	}
-	s := &savedSet{setKey: setKey{version, c.ctx}, size: c.size, parts: []savedPart{{c.rank, true, mine}}}
+	s := &savedSet{setKey: setKey{version, c.setContext()}, size: c.size, parts: []savedPart{{c.rank, true, mine}}}
 	buddy := buddies(c.nodesOf())
 	var reqs []Request
 	for r, b := range buddy {

@@ -13,7 +13,7 @@ import (
 // is none. It is collective, on a communicator that has lost ranks since (of [Comm.Shrink] or in [Recover]) or not.
 //
 // If c has as many ranks as the communicator of [Checkpoint], each rank gets the part of the
-// rank with its number; a spare that has replaced a failed rank gets the part of that one, from its buddy. The
+// rank with its number; a process that has replaced a failed rank gets the part of that one, from its buddy. The
 // parts are then stored again, so that the next failure may be that of any rank.
 //
 // If c has fewer ranks, each rank gets its own part first, and the buddies of the lost ranks get
@@ -27,7 +27,7 @@ func Restore[T Elem](c *Comm) (version int, parts []Part[T], err error) {
 	if err := admit[T](&c.w.types); err != nil {
 		return 0, nil, c.refuse(ErrType, op, "%w", err)
 	}
-	k := &c.w.checkpoints
+	k := &c.w.base().checkpoints
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, err := k.communicator(c, op); err != nil {
@@ -85,7 +85,7 @@ func (k *checkpoints) restore() (parts []savedPart, size int, key setKey, err er
 		if err := k.store(key.version, parts[0].data); err != nil {
 			return nil, 0, key, err
 		}
-		key.ctx = c.ctx
+		key.ctx = c.setContext()
 	}
 	return parts, plan.size, key, nil
 }
@@ -93,7 +93,7 @@ func (k *checkpoints) restore() (parts []savedPart, size int, key setKey, err er
 // holding is what a rank keeps of one checkpoint, as it tells the others.
 type holding struct {
 	Version  uint64
-	Ctx      uint32
+	Ctx      uint64
 	Size     int
 	Complete bool
 	Ranks    []int  // whose parts

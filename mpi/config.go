@@ -206,7 +206,7 @@ type Advanced struct {
 // otherVars begin with MUSTER_ and are not settings: the launcher sets some for the library,
 // and those of joining give a process without a launcher its rank and the address of the
 // job. Package pmi reads them.
-var otherVars = []string{pmi.EnvBoard, pmi.EnvLifeline, pmi.EnvSpares, pmi.EnvParent, "MUSTER_RANK", "MUSTER_SIZE", "MUSTER_ROOT", "MUSTER_KEY"}
+var otherVars = []string{pmi.EnvBoard, pmi.EnvLifeline, pmi.EnvSpares, pmi.EnvRespawn, pmi.EnvParent, "MUSTER_RANK", "MUSTER_SIZE", "MUSTER_ROOT", "MUSTER_KEY"}
 
 // settingChecks has the settings whose values are more than words or numbers.
 var settingChecks = map[string]func(string) error{

@@ -39,6 +39,12 @@ type joins struct {
 	// In the World of a joined job:
 	home  *World       // that of the process's own job
 	comms atomic.Int32 // communicators that have not been freed, with that of all ranks
+	// With replacements of failed ranks (respawn.go):
+	replaces   *replacing // this process is a replacement; in the World of its own job
+	generation uint32     // how often failed ranks have been replaced before
+	names      []pmi.RankRef
+	unfollow   context.CancelFunc // ends the reading of failures
+	stale      bool               // a later joined job has taken the place of this one
 }
 
 // base returns the World of the process's own job.
@@ -62,19 +68,37 @@ func (c Config) ofJoined() Config {
 
 // joinPlan is how a process meets the others of a joined job.
 type joinPlan struct {
-	sizes  [2]int // of the two groups
-	second bool   // this process is in the second
+	sizes    [2]int // of the two groups
+	second   bool   // this process is in the second
+	tolerant bool   // the joined job survives failures
 	// come returns the client of the joined job.
 	come func(ctx context.Context, size int, terms pmi.Terms) (pmi.Client, error)
 }
 
 // joinJob forms a job with another group and returns the inter-communicator of both.
 func (w *World) joinJob(ctx context.Context, op string, m *joinPlan) (*Comm, error) {
+	u, err := w.joinWorld(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	c, err := u.connectGroups(op, m)
+	if err != nil {
+		u.abandon()
+		return nil, err
+	}
+	return c, nil
+}
+
+// joinWorld forms a job with another group.
+func (w *World) joinWorld(ctx context.Context, m *joinPlan) (*World, error) {
 	home := w.base()
 	if home.finalized.Load() {
 		return nil, errors.New("the rank has left its job")
 	}
 	cfg := home.cfg.ofJoined()
+	if m.tolerant {
+		cfg.OnFailure = onFailureReturn
+	}
 	if cfg.StartTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.StartTimeout)
@@ -92,12 +116,7 @@ func (w *World) joinJob(ctx context.Context, op string, m *joinPlan) (*Comm, err
 	}
 	u.joins.home = home
 	home.joins.change(home.e, func(list []*World) []*World { return append(list, u) })
-	c, err := u.connectGroups(op, m)
-	if err != nil {
-		u.abandon()
-		return nil, err
-	}
-	return c, nil
+	return u, nil
 }
 
 // openRendezvous makes rank 0 of c open a rendezvous, which it must close, and returns the join token
@@ -219,11 +238,12 @@ func (w *World) forget() {
 
 // leave leaves a joined job: with all others, or at once if it has failed.
 func (w *World) leave() error {
-	if w.e.CheckComm(w.comm.co.Ctx) != nil {
+	if w.joins.stale || !w.e.Tolerates() && w.e.CheckComm(w.comm.co.Ctx) != nil {
 		w.abandon()
 		return nil
 	}
 	err := w.Finalize()
+	w.stopFollowing()
 	w.forget()
 	if err != nil {
 		w.close()
@@ -233,6 +253,7 @@ func (w *World) leave() error {
 
 // abandon leaves a joined job that has failed, without the others.
 func (w *World) abandon() {
+	w.stopFollowing()
 	w.forget()
 	if w.finalized.CompareAndSwap(false, true) {
 		w.close()
@@ -343,6 +364,9 @@ func (w *World) meetParents(ctx context.Context) (err error) {
 	text := os.Getenv(pmi.EnvParent)
 	if text == "" {
 		return nil
+	}
+	if plan, ok := strings.CutPrefix(text, replacingPrefix); ok {
+		return w.joinSurvivors(ctx, plan)
 	}
 	number, rest, _ := strings.Cut(text, ":")
 	parents, err := strconv.Atoi(number)

@@ -7,10 +7,12 @@ package mpi
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/ft"
+	"github.com/muster-mpi/muster/internal/pmi"
 )
 
 // Attempt describes a call of the function given to [Recover].
@@ -21,7 +23,7 @@ type Attempt struct {
 	// it. The first attempt has none.
 	Failed []int
 	// New reports whether this process is a spare that has taken the place of a failed
-	// rank. It has not been in an attempt before.
+	// rank, or was started for that. It has not been in an attempt before.
 	New bool
 }
 
@@ -33,8 +35,9 @@ type Attempt struct {
 // When a rank fails, or fn returns an error of the class [ErrProcFailed] or [ErrRevoked], or any error after a failure, on
 // some rank, all communicators are revoked, so that fn returns on every rank, and fn is called
 // again with a new communicator. Spare processes ("muster run --spares") take the places
-// of the failed ranks; size and rank numbers stay. When there are no more of them, the
-// communicator has fewer ranks, in the same order.
+// of the failed ranks, and then processes that the launcher starts for that ("muster run --respawn"); size
+// and rank numbers stay. When there are no more of them, the communicator has fewer ranks, in the same
+// order.
 //
 // Ranks that have returned nil wait for the others, and fn is called again on them too if one of
 // the others fails. So fn must be able to run again: it makes its communicators and windows
@@ -51,6 +54,9 @@ func Recover(fn func(c *Comm, a Attempt) error) func(world *Comm) error {
 			return fn(world, Attempt{Number: 1})
 		}
 		r, err := world.recovery()
+		if err == nil && r.joining {
+			err = r.prepare(nil)
+		}
 		for err == nil {
 			var done bool
 			if done, err = r.attemptOnce(fn); done {
@@ -71,6 +77,10 @@ type recovery struct {
 	spares  []int   // further ranks of full that may be alive, in the order of their use
 	attempt Attempt // the next
 	idle    int     // attempts in a row in which no rank has failed
+	respawn bool    // the launcher may start processes in place of failed ranks
+	joining bool    // this process was started so, and has not been in an attempt
+	lost    []int   // ranks of the attempt before that have failed, until the next begins
+	tries   int     // to replace ranks since that attempt
 }
 
 // recovery returns the state for c: of the world the one before, if there is one.
@@ -80,7 +90,11 @@ func (c *Comm) recovery() (*recovery, error) {
 	if c == w.user && w.recovered != nil {
 		return w.recovered, nil
 	}
-	r := &recovery{comm: c, first: c, attempt: Attempt{Number: 1}}
+	r := &recovery{comm: c, first: c, attempt: Attempt{Number: 1}, respawn: c == w.user && os.Getenv(pmi.EnvRespawn) != "" && w.canSpawn()}
+	if p := w.joins.replaces; p != nil && c == w.user {
+		w.recovered = p.recovery(r)
+		return w.recovered, nil
+	}
 	if w.spares > 0 {
 		if c != w.user {
 			return nil, c.refuse(ErrComm, op, "spare processes can only replace ranks of the world; call it with World.Comm")
@@ -176,11 +190,10 @@ func (r *recovery) failedRanks(failed ft.Set) (ranks []int) {
 
 // prepare makes the communicator of the next attempt.
 func (r *recovery) prepare(failure error) error {
-	id, failed, err := r.full.agreeContext("Recover", false)
+	id, members, lost, err := r.refillAll()
 	if err != nil {
 		return errors.Join(failure, err)
 	}
-	lost := r.failedRanks(failed)
 	if r.idle++; len(lost) > 0 {
 		r.idle = 0
 	}
@@ -191,9 +204,8 @@ func (r *recovery) prepare(failure error) error {
 	if r.comm != nil && r.comm != r.first {
 		_ = r.comm.free() // what is left of it cannot keep the ranks from going on
 	}
-	r.members, r.spares = refill(r.members, r.spares, failed)
 	r.attempt = Attempt{Number: r.attempt.Number + 1, Failed: lost, New: r.comm == nil}
-	r.comm = nil
+	r.members, r.comm, r.joining = members, nil, false
 	if r.rankOf(r.full.rank) >= 0 {
 		r.comm = r.full.sub(id, listOf(r.members), fmt.Sprintf("world.attempt(%d)", r.attempt.Number))
 	}

@@ -45,6 +45,7 @@ func defineFlags(fl *pflag.FlagSet, rows []flagRow) {
 
 type runFlags struct {
 	ranks, spares int
+	respawn       int
 	wdir, ports   string
 	settings      string // a file
 	env           []string
@@ -62,6 +63,7 @@ func (f *runFlags) define(fl *pflag.FlagSet) {
 	defineFlags(fl, []flagRow{
 		{&f.ranks, "ranks", "n", "number of ranks, also -np (default: the number of cores, or with several hosts of slots)"},
 		{&f.spares, "spares", "", "number of processes to start in addition, which wait in mpi.Recover and replace ranks that fail"},
+		{&f.respawn, "respawn", "", "start up to so many processes in place of ranks that fail; mpi.Recover puts them in their places"},
 		{&f.wdir, "wdir", "", "working directory of the ranks (default: the current directory)"},
 		{&f.env, "env", "", "set an environment variable of the ranks: NAME=VALUE, or NAME to copy the local value; may be repeated"},
 		{&f.settings, "settings", "", "file with settings of the ranks and their mapping, as muster tune --from writes it; variables and flags that are set have precedence"},
@@ -80,10 +82,13 @@ func (f *runFlags) configure(fl *pflag.FlagSet, args []string, cfg *launch.Confi
 	if f.spares < 0 {
 		return fmt.Errorf("--spares %d: use 0 or more", f.spares)
 	}
+	if f.respawn < 0 {
+		return fmt.Errorf("--respawn %d: use 0 or more", f.respawn)
+	}
 	if fl.Changed("ranks") && f.ranks < 1 {
 		return fmt.Errorf("-n %d: a job has at least one rank", f.ranks)
 	}
-	cfg.Spares = f.spares
+	cfg.Spares, cfg.Respawn = f.spares, f.respawn
 	if cfg.ExtraEnv, err = variables(f.env); err != nil {
 		return err
 	}

@@ -48,6 +48,10 @@ ranks that fail; MUSTER_ON_FAILURE is then return. The program sees a world with
 On several hosts they get slots that the ranks leave: first on hosts without ranks, and as
 evenly as possible.
 
+--respawn K starts a process in place of a rank that fails, at most K times, when the others
+have come to mpi.Recover: on the same host or, if that was lost, on another one of the job.
+Spares, if there are any, are used first. Nothing runs before that but the ranks.
+
 run forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 to the ranks; a second
 SIGINT kills them. SIGQUIT (Ctrl-\) prints which rank waits for which; a second
 SIGQUIT is forwarded, and Go programs print their stacks.
@@ -99,6 +103,7 @@ const runExamples = `  muster run -n 8 ./prog
   muster run -n 4 --stuck-after 10s ./prog     report a stuck job after 10 seconds
   muster run -n 4 --stuck-after 10s --on-stuck end ./prog   and end it
   muster run --hosts a:4,b:4,c:4 -n 8 --spares 4 ./prog   replace ranks that fail
+  muster run -n 8 --respawn 2 ./prog           start processes in place of ranks that fail
   muster run -n 3 hostname                     any command
   muster run -n 4 ./cprog                      a program built for MPICH or Open MPI, on Muster
   muster run -n 2 sh -c 'echo $PMI_RANK'

@@ -51,7 +51,7 @@ func (r *Engine) OfferSlots(ctx uint32) uint8 {
 }
 
 func (e *Held) offerSlots(ctx uint32) (offered uint8) {
-	if _, dead := e.board.Dead(e.rank); dead {
+	if _, dead := e.board.Dead(e.rank); dead || !e.board.IsShared() {
 		return 0 // others may still read what an earlier process of this rank has written
 	}
 	for i := range e.ft.slots {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -85,7 +86,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	r := &Engine{}
 	e := &r.held // nobody else uses it yet
 	e.setup = setup{engine: r, cfg: cfg, client: cfg.Client, board: cfg.Client.Board(),
-		rank: cfg.Client.Rank(), size: cfg.Client.Size(), began: time.Now()}
+		rank: cfg.Client.Rank(), size: cfg.Client.Size(), began: time.Now(), cards: new(atomic.Pointer[[][]byte])}
 	e.links.byRank = make(map[int]*p2p.Link)
 	e.spin, e.yields = cfg.polls()
 	e.mu.shared = !canBias()

@@ -7,7 +7,7 @@ package engine
 import "github.com/muster-mpi/muster/internal/pmi"
 
 // HasGate reports whether the job has a gate.
-func (r *Engine) HasGate() bool { return r.held.board != nil }
+func (r *Engine) HasGate() bool { return r.held.board.IsShared() }
 
 // Arrive counts this rank in at the gate of the job, with a hash of its calls.
 func (r *Engine) Arrive(calls uint64) (opening uint64, a pmi.Arrival) {

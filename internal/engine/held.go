@@ -52,6 +52,7 @@ type setup struct {
 	spin   int
 	yields int
 	began  time.Time
+	cards  *atomic.Pointer[[][]byte] // of all ranks, if this one does not ask the launcher (SetCards)
 }
 
 // linkTable holds the links to peers, and those that something is to be done for.

@@ -237,7 +237,17 @@ func (e *Held) openAtOnce(l *p2p.Link) bool {
 	return true
 }
 
+// Card returns what other ranks need to reach this one.
+func (r *Engine) Card() []byte { return r.held.card() }
+
+// SetCards sets the cards of all ranks, for a job whose launcher may end before it: no link then
+// needs to ask for one.
+func (r *Engine) SetCards(all [][]byte) { r.held.cards.Store(&all) }
+
 func (s *setup) fetchCard(rank int) (string, error) {
+	if all := s.cards.Load(); all != nil {
+		return string((*all)[rank]), nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 	defer cancel()
 	card, err := s.client.Get(ctx, rank, cardKey)

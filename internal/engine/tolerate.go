@@ -88,7 +88,7 @@ func (r *Engine) RegisterMember(c Comm, pt uint32, peers *rankset.List, local bo
 	if e.ft.members == nil {
 		e.ft.members = make(map[uint32]*member)
 	}
-	m := &member{comm: c, pt: pt, peers: peers, group: ft.NewGroup(int(c.Rank), c.Size, ft.Arity), local: local && e.board != nil, slot: noSlot}
+	m := &member{comm: c, pt: pt, peers: peers, group: ft.NewGroup(int(c.Rank), c.Size, ft.Arity), local: local && e.board.IsShared(), slot: noSlot}
 	e.ft.members[c.Ctx] = m
 	for i := range e.ft.slots { // Shrink may have found one
 		if p := &e.ft.slots[i]; p.state == slotUsed && p.context == c.Ctx {

@@ -20,6 +20,9 @@ type Config struct {
 	// take the places of failed ranks. Default: none, and a failure ends the job unless
 	// its ranks ask for something else.
 	Spares int
+	// Respawn is the number of processes that may be started in place of failed ranks, which
+	// mpi.Recover asks for. Default: none.
+	Respawn int
 	// Prog is the path of the program, as returned by exec.LookPath.
 	Prog string
 	// Args are its arguments, without the program itself.
@@ -75,6 +78,8 @@ type Config struct {
 	layout  layout        // the ranks of each host
 	spawned bool          // ranks of a running job have asked for it
 	names   *serviceNames // of all jobs that are spawned from one
+	kin     *kin          // with respawn: of the job and its replacements
+	kinName string        // the name of a replacement in it
 }
 
 // Remote describes how a job reaches its hosts. None of it applies to a job on this machine.
@@ -243,6 +248,9 @@ func (c *Config) complete() error {
 		return err
 	}
 	if err := c.completeSpares(); err != nil {
+		return err
+	}
+	if err := c.completeRespawn(); err != nil {
 		return err
 	}
 	if len(c.Hosts) > 0 {

@@ -33,8 +33,14 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 		cfg.Metrics(j.scrape)
 	}
 	j.spawned.open(ctx)
+	if cfg.kin != nil && !cfg.isReplacement() {
+		cfg.kin.open(ctx, j)
+	}
 	j.backend.start()
 	j.loop(ctx)
+	if cfg.kin != nil && !cfg.isReplacement() {
+		j.finishKin()
+	}
 	j.spawned.finish(j.outcome.cause != nil || j.startErr != nil, cfg.Signals)
 	j.backend.drain()
 	defer j.console.stdout.finish()

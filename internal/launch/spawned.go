@@ -56,6 +56,16 @@ func (j *job) answerRank(request string, done func(answer string, ok bool)) {
 		a.Port, err = j.cfg.names.answer(r.Name)
 	case r.Spawn != nil:
 		a.Job, err = j.spawn(r.Spawn)
+	case j.cfg.kin == nil && (r.Replace != nil || r.Replaced != "" || r.Withdrawn != "" || r.Failures != nil):
+		err = errNoRespawn
+	case r.Replace != nil:
+		err = j.cfg.kin.replace(r.Replace)
+	case r.Replaced != "":
+		a, err = j.cfg.kin.state(r.Replaced)
+	case r.Withdrawn != "":
+		j.cfg.kin.withdraw(r.Withdrawn)
+	case r.Failures != nil:
+		a.Failures = j.cfg.kin.failuresFrom(r.Failures.From)
 	default:
 		a, err = j.spawned.state(r.State)
 	}
@@ -185,12 +195,17 @@ func (s *spawnedJobs) finish(failed bool, signals <-chan os.Signal) {
 		case <-jobs[i].done:
 			i++
 		case sig := <-signals:
-			if sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT {
+			if endsJob(sig) {
 				s.cancel(fmt.Errorf("received %v", sig))
 			}
 		}
 	}
 	s.cancel(nil)
+}
+
+// endsJob reports whether a signal ends jobs that have no ranks to handle it.
+func endsJob(sig os.Signal) bool {
+	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
 
 // failure returns the first spawned job that has failed.

@@ -29,6 +29,7 @@ type Board struct {
 	size  int
 	close func() error // nil on the heap
 	dying sync.Mutex   // serializes the writing of deaths
+	own   bool         // only this rank sees it
 }
 
 // WaitState describes what a rank waits for.
@@ -137,6 +138,17 @@ func NewBoard(size int) *Board {
 	b.format()
 	return b
 }
+
+// NewOwnBoard creates a board that only one rank sees. It has the failures of the job, which its
+// owner writes; what ranks of a host do together on a board they do by messages.
+func NewOwnBoard(size int) *Board {
+	b := NewBoard(size)
+	b.own = true
+	return b
+}
+
+// IsShared reports whether all ranks of the host see the board.
+func (b *Board) IsShared() bool { return b != nil && !b.own }
 
 func (b *Board) format() {
 	atomic.StoreUint64(&b.words[wordMagic], uint64(b.size)<<32|boardMagic)

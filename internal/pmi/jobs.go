@@ -26,6 +26,37 @@ type JobRequest struct {
 	// State is the number of a job that the launcher has started for one of its ranks.
 	State int          `json:",omitempty"`
 	Name  *NameRequest `json:",omitempty"`
+	// Replace starts a process in place of a failed rank.
+	Replace *ReplaceRequest `json:",omitempty"`
+	// Replaced and Withdrawn are names of ReplaceRequests: what has become of the process,
+	// and end it.
+	Replaced  string `json:",omitempty"`
+	Withdrawn string `json:",omitempty"`
+	// Failures asks for the failed ranks of the job and of all replacements.
+	Failures *FailuresRequest `json:",omitempty"`
+}
+
+// ReplaceRequest describes a process that takes the place of a failed rank.
+type ReplaceRequest struct {
+	Name   string  // of the new process, the same for nobody else
+	For    RankRef // the rank that has failed
+	Parent string  // EnvParent of the process
+}
+
+// RankRef identifies a process of a job with replacements: the name of the ReplaceRequest, empty for
+// the ranks that the job was started with, and the rank there.
+type RankRef struct {
+	Job  string `json:",omitempty"`
+	Rank int    `json:",omitempty"`
+}
+
+// FailuresRequest asks for failures, without the first From.
+type FailuresRequest struct{ From int }
+
+// Failure is a failed rank.
+type Failure struct {
+	RankRef
+	Host, Status string
 }
 
 // NameRequest looks up the name of a service, publishes it for a port, or withdraws it.
@@ -57,7 +88,12 @@ type JobAnswer struct {
 	Ended bool   `json:",omitempty"` // the job of State has ended
 	Port  string `json:",omitempty"` // of Name
 	Why   string `json:",omitempty"` // why it has, or why the request failed
+	// Failures are answers to FailuresRequest, at most MaxFailures of them.
+	Failures []Failure `json:",omitempty"`
 }
+
+// MaxFailures is the number of failures in an answer, which is one line.
+const MaxFailures = 32
 
 // Launcher is implemented by clients that may have a launcher that serves requests.
 type Launcher interface {

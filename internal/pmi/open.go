@@ -31,7 +31,8 @@ const (
 	EnvJob       = "PMI_JOBID"
 	EnvBoard     = "MUSTER_BOARD_FD"
 	EnvLifeline  = "MUSTER_LIFELINE_FD"
-	EnvSpares    = "MUSTER_SPARES" // how many of the last ranks are spares
+	EnvSpares    = "MUSTER_SPARES"  // how many of the last ranks are spares
+	EnvRespawn   = "MUSTER_RESPAWN" // the launcher starts processes in place of failed ranks
 
 	envPort = "PMI_PORT"
 	envID   = "PMI_ID"

@@ -53,6 +53,7 @@ type staticJob struct {
 	key        []byte
 	rankFrom   string // the variable that holds the rank
 	silence    time.Duration
+	board      *Board // of this rank alone, in a joined job that survives failures
 }
 
 // readStaticJob reads the variables. given is false if none of them is set. An incomplete

@@ -111,7 +111,30 @@ func (m *Rendezvous) Close() error { return m.listener.Close() }
 func (m *Rendezvous) Gather(ctx context.Context, size int, terms Terms) (Client, error) {
 	ctx, cancel := limitStart(ctx)
 	defer cancel()
-	return gatherAt(ctx, staticJob{terms: terms, size: size, root: m.listener.Addr().String(), key: []byte(m.Key)}, m.listener)
+	return gatherAt(ctx, staticJob{terms: terms, size: size, root: m.listener.Addr().String(), key: []byte(m.Key), board: boardFor(size, terms)}, m.listener)
+}
+
+// boardFor returns the board of a rank in a joined job that survives failures. The launcher of the
+// jobs that have joined knows of failures, and the rank writes what it learns from it.
+func boardFor(size int, terms Terms) *Board {
+	if !terms.Survives() {
+		return nil
+	}
+	return NewOwnBoard(size)
+}
+
+// Notified is implemented by clients to which rank 0 sends notices of failures.
+type Notified interface {
+	// OnNotice registers a function that is called at each notice, and when the connection to
+	// rank 0 ends.
+	OnNotice(func())
+}
+
+// OnNotice implements Notified.
+func (c *wireClient) OnNotice(f func()) {
+	if c.notice != nil {
+		c.notice.each.Store(&f)
+	}
 }
 
 // limitStart limits a start that the caller has not.
@@ -134,7 +157,7 @@ func (v JoinToken) Join(ctx context.Context, rank, size int, terms Terms) (Clien
 		for _, p.root = range addrs {
 			conn, lines, stage, err := tryJoin(ctx, p, me)
 			if err == nil {
-				return joinOrClose(ctx, newRootedConn(conn, lines, p.root), rank, size, nil, p.key, terms)
+				return joinOrClose(ctx, newRootedConn(conn, lines, p.root), rank, size, boardFor(size, terms), p.key, terms)
 			}
 			var final *refusedError
 			// The port was open before there was a join token: nobody listens any more.

@@ -132,11 +132,15 @@ type deathNotice struct {
 	first    atomic.Pointer[Death]
 	listener atomic.Pointer[func(Death)]
 	report   sync.Once
+	each     atomic.Pointer[func()] // called at each notice
 }
 
 func (n *deathNotice) record(d Death) {
 	if n.first.CompareAndSwap(nil, &d) {
 		n.reportTo()
+	}
+	if each := n.each.Load(); each != nil {
+		(*each)()
 	}
 }
 

@@ -39,15 +39,16 @@ type root struct {
 	server   *Server       // set when ready is closed
 	ready    chan struct{}
 
-	mu              sync.Mutex
-	unauthenticated []net.Conn // have not proven the key, oldest first
-	members         []*member  // by rank; nil: has not come
-	come            int
-	started         bool
-	leaving         bool     // this process closes the connections, so their end is not a failure
-	refusals        []string // on refused connections
-	refused         int
-	serving         sync.WaitGroup // the members' goroutines
+	strangers strangers
+
+	mu       sync.Mutex
+	members  []*member // by rank; nil: has not come
+	come     int
+	started  bool
+	leaving  bool     // this process closes the connections, so their end is not a failure
+	refusals []string // on refused connections
+	refused  int
+	serving  sync.WaitGroup // the members' goroutines
 }
 
 // member is a rank that has sent hello.
@@ -142,36 +143,8 @@ func (r *root) accept() {
 			time.Sleep(firstPause) // for example out of descriptors, which may become free
 			continue
 		}
-		if r.addUnauthenticated(conn) {
+		if r.strangers.add(conn) {
 			go r.receive(conn)
-		}
-	}
-}
-
-// addUnauthenticated adds a connection to the unauthenticated ones.
-func (r *root) addUnauthenticated(conn net.Conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.started {
-		conn.Close()
-		return false
-	}
-	if len(r.unauthenticated) == maxUnauthenticated {
-		r.unauthenticated[0].Close()
-		r.unauthenticated = r.unauthenticated[1:]
-	}
-	r.unauthenticated = append(r.unauthenticated, conn)
-	return true
-}
-
-// removeUnauthenticated removes a connection from the unauthenticated ones.
-func (r *root) removeUnauthenticated(conn net.Conn) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, s := range r.unauthenticated {
-		if s == conn {
-			r.unauthenticated = append(r.unauthenticated[:i:i], r.unauthenticated[i+1:]...)
-			return
 		}
 	}
 }
@@ -181,7 +154,7 @@ func (r *root) receive(stranger net.Conn) {
 	defer stranger.Close()
 	stranger.SetDeadline(time.Now().Add(handshakeTimeout))
 	err := acceptHandshake(stranger, r.key)
-	r.removeUnauthenticated(stranger)
+	r.strangers.remove(stranger)
 	if err != nil {
 		switch {
 		case errors.Is(err, errWrongKey):
@@ -338,11 +311,7 @@ func (r *root) await(ctx context.Context, began time.Time) error {
 // closePort closes the listener and the unauthenticated connections.
 func (r *root) closePort() {
 	r.listener.Close()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, conn := range r.unauthenticated {
-		conn.Close()
-	}
+	r.strangers.close()
 }
 
 // cancelStart notifies the members that the job does not start.
@@ -375,7 +344,7 @@ func (r *root) start(ctx context.Context) (Client, error) {
 	ours, theirs := net.Pipe()
 	go r.server.Serve(0, theirs)
 	// Rank 0 joins first: the terms of the others are compared with its own.
-	c, err := joinWire(ctx, ours, 0, r.size, nil, r.key, r.terms)
+	c, err := joinWire(ctx, ours, 0, r.size, r.board, r.key, r.terms)
 	if err != nil {
 		ours.Close()
 		r.dropAll()

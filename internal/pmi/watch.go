@@ -17,6 +17,9 @@ func (c *wireClient) Watch(lost func(error)) {
 			lost(err)
 		}
 	}
+	if c.notice != nil && c.survives {
+		return // failures are on the board; see Notified
+	}
 	if c.notice != nil {
 		c.notice.listen(func(d Death) { reported(&DeadError{"watching the other ranks", d}) })
 		return

@@ -42,15 +42,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runApp runs an application as a rank. The process RECOVER_PROCESS kills its host at the
-// beginning of step RECOVER_STEP.
+// runApp runs an application as a rank. The process RECOVER_PROCESS kills its host, or with RECOVER_ALONE itself,
+// at the beginning of step RECOVER_STEP. One that was started in its place does not.
 func runApp(name string) {
 	all := apps.All()
 	app := all[slices.IndexFunc(all, func(a apps.App) bool { return a.Name == name })]
 	at, _ := strconv.Atoi(os.Getenv("RECOVER_STEP"))
 	saving := apps.Saving{Every: 2}
-	if os.Getenv("RECOVER_PROCESS") == os.Getenv("PMI_RANK") {
+	if os.Getenv("RECOVER_PROCESS") == os.Getenv("PMI_RANK") && os.Getenv("MUSTER_PARENT") == "" {
 		saving.Step = func(step int) {
+			if step == at && os.Getenv("RECOVER_ALONE") != "" {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
 			if step == at {
 				killHost()
 			}
@@ -83,21 +86,7 @@ func killHost() {
 // have spares on a host of their own, the others go on with fewer ranks.
 func TestLoseHost(t *testing.T) {
 	l := lab.New(t, lab.Config{Hosts: hosts})
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	muster := os.Getenv("TEST_MUSTER") // make test has built it
-	if muster == "" {
-		muster = filepath.Join(t.TempDir(), "muster")
-		if out, err := exec.Command("go", "build", "-o", muster, "../../cmd/muster").CombinedOutput(); err != nil {
-			t.Fatalf("go build: %v\n%s", err, out)
-		}
-	}
-	var slots []string
-	for _, h := range l.Hosts() {
-		slots = append(slots, fmt.Sprintf("%s:%d", h, perHost))
-	}
+	muster, self, slots := prepare(t, l)
 	begin := *first
 	if begin == 0 {
 		begin = seeded.Seed() // the names of the subtests have it
@@ -117,27 +106,53 @@ func TestLoseHost(t *testing.T) {
 					args = append(args, "--spares", strconv.Itoa(perHost))
 				}
 				args = append(args, "-n", strconv.Itoa(ranks), self)
-				ctx, cancel := context.WithTimeout(t.Context(), limit+10*time.Second)
-				defer cancel()
-				cmd := exec.CommandContext(ctx, muster, args...)
-				cmd.Env = append(os.Environ(), "MUSTER_ON_FAILURE=return")
-				// Other hosts get only some of the variables.
-				for _, v := range []string{"RECOVER_APP=" + app, fmt.Sprint("RECOVER_STEP=", step), fmt.Sprint("RECOVER_PROCESS=", victim*perHost)} {
-					cmd.Args = slices.Insert(cmd.Args, 2, "--env", v)
-				}
-				start := time.Now()
-				out, err := cmd.CombinedOutput()
-				took := time.Since(start)
-				if err != nil {
-					t.Fatalf("host %d killed in step %d: %v\n%s", victim+1, step, err, out)
-				}
-				for _, want := range []string{fmt.Sprintf("attempt 2, %d ranks", left), "SUCCESSFUL"} {
-					if !strings.Contains(string(out), want) {
-						t.Errorf("host %d killed in step %d: the output has no %q:\n%s", victim+1, step, want, out)
-					}
-				}
+				what := fmt.Sprintf("host %d killed in step %d", victim+1, step)
+				took := runJob(t, what, args, muster, []string{"RECOVER_APP=" + app, fmt.Sprint("RECOVER_STEP=", step), fmt.Sprint("RECOVER_PROCESS=", victim*perHost)},
+					fmt.Sprintf("attempt 2, %d ranks", left), "SUCCESSFUL")
 				t.Logf("host %d killed in step %d, %d ranks: %v", victim+1, step, ranks, took.Round(time.Millisecond))
 			})
 		}
 	}
+}
+
+// prepare returns the paths of muster and of this program, and the hosts of the lab with their slots.
+func prepare(t *testing.T, l *lab.Lab) (muster, self string, slots []string) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	muster = os.Getenv("TEST_MUSTER") // make test has built it
+	if muster == "" {
+		muster = filepath.Join(t.TempDir(), "muster")
+		if out, err := exec.Command("go", "build", "-o", muster, "../../cmd/muster").CombinedOutput(); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+	}
+	for _, h := range l.Hosts() {
+		slots = append(slots, fmt.Sprintf("%s:%d", h, perHost))
+	}
+	return muster, self, slots
+}
+
+// runJob runs a job, which must succeed and print some texts.
+func runJob(t *testing.T, what string, args []string, muster string, env []string, wants ...string) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit+10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, muster, args...)
+	cmd.Env = append(os.Environ(), "MUSTER_ON_FAILURE=return")
+	for _, v := range env { // other hosts get only some of the variables
+		cmd.Args = slices.Insert(cmd.Args, 2, "--env", v)
+	}
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", what, err, out)
+	}
+	for _, want := range wants {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%s: the output has no %q:\n%s", what, want, out)
+		}
+	}
+	return time.Since(start)
 }
