@@ -321,7 +321,10 @@ func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
 func (d *Device) progress() (came bool) {
 	d.clock.fresh, d.polls.shows = false, false
 	came = d.receiveAll()
-	d.polls.arrived = came
+	if came {
+		d.clock.tick()
+	}
+	d.polls.recordArrivals(came, d.clock.now)
 	if came || d.polls.idle == 0 {
 		d.polls.idle = idlePollsPerService
 		for on := range d.net.sockets() {

@@ -244,7 +244,7 @@ func (q *pair) service() {
 	q.flushRecords()
 	// After a stop of this process, more of a message, or acks of other peers, may still be in
 	// the socket.
-	quiet := !q.dev.polls.arrived
+	quiet, unread := !q.dev.polls.arrived, q.dev.polls.unread(now)
 	if quiet {
 		q.expireRecords(now)
 	}
@@ -253,7 +253,7 @@ func (q *pair) service() {
 		if p.barred {
 			q.dropBarred(p)
 		}
-		p.Expire(now)
+		p.Expire(now, unread)
 		if !p.barred && quiet && p.peerTimedOut(now, q.dev.peerTimeout) {
 			q.giveUp(p)
 		}

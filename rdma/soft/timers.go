@@ -35,6 +35,30 @@ type pollState struct {
 	returned  bool // receive buffers were returned or posted since the last service
 	polling   bool // Poll makes progress, not the progress thread
 	shows     bool // and has completions to return
+	// foundAt is when a call has found arrivals last, arrivingAt when the first of those calls did
+	// between which there was neither a call without arrivals nor a pause.
+	foundAt, arrivingAt time.Duration
+}
+
+// longestRead is how long the acks of other peers may be in the socket behind what calls find
+// there: a full socket is read in less. Later arrivals came after the timers were due.
+const longestRead = 2 * time.Millisecond
+
+// recordArrivals records whether a call has found arrivals.
+func (s *pollState) recordArrivals(came bool, now time.Duration) {
+	if came {
+		if !s.arrived || now-s.foundAt > longestRead {
+			s.arrivingAt = now
+		}
+		s.foundAt = now
+	}
+	s.arrived = came
+}
+
+// unread reports whether more may be in the socket that arrived before now. A process that had no
+// core for some time finds there the acks for which its timers wait.
+func (s *pollState) unread(now time.Duration) bool {
+	return s.arrived && now-s.arrivingAt < longestRead
 }
 
 // recordPosted records that receive buffers were posted.

@@ -190,19 +190,20 @@ func (s *Peer[T]) want(g *segment[T], positions uint64) {
 // because the last packet of a burst may be lost with none behind it that reveals the loss.
 // It declares nothing lost and does not shrink the window (RFC 9002 section 6.2):
 // where processes share cores, the peer may only wait for its time slice. The next
-// ack shows what was lost.
-func (s *Peer[T]) Expire(now time.Duration) {
+// ack shows what was lost. unread means that packets have arrived that were not processed
+// yet: the ack may be among them, so nothing times out.
+func (s *Peer[T]) Expire(now time.Duration, unread bool) {
 	for i := range s.Paths() {
-		s.expire(now, s.path(i))
+		s.expire(now, s.path(i), unread)
 	}
 }
 
-func (s *Peer[T]) expire(now time.Duration, p *path) {
+func (s *Peer[T]) expire(now time.Duration, p *path, unread bool) {
 	if now >= p.lookAt {
 		before := p.underWay
 		p.cong.countAck(now, 0, s.findLost(now, p), before)
 	}
-	if now < p.expireAt {
+	if unread || now < p.expireAt {
 		return
 	}
 	if p.multi != nil && !s.silent(now, p) {

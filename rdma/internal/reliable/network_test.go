@@ -64,8 +64,10 @@ type simNode struct {
 	wakeAt   time.Duration // of the next scheduled wake-up
 	received int           // bytes of messages
 	dead     bool
-	deaf     bool // has no room for packets
-	delayAck bool // nobody waits for completions of its messages
+	deaf     bool        // has no room for packets
+	delayAck bool        // nobody waits for completions of its messages
+	stopped  bool        // it has no core
+	socket   []simPacket // what has arrived meanwhile
 }
 
 // simPeer is the state that a node keeps about another.
@@ -169,12 +171,12 @@ func (s *simNode) post(to, length int) {
 
 // poll does for a node what Poll does for a device.
 func (s *simNode) poll() {
-	if s.dead {
+	if s.dead || s.stopped {
 		return
 	}
 	wake := Never
 	for to, p := range s.peers {
-		p.Expire(s.net.now)
+		p.Expire(s.net.now, len(s.socket) > 0)
 		for {
 			t, more := p.Next(s.net.now, 0, 0)
 			if !more {
@@ -259,6 +261,10 @@ func (s *simNode) arrive(d simPacket) {
 	if s.dead {
 		return
 	}
+	if s.stopped {
+		s.socket = append(s.socket, d)
+		return
+	}
 	p := s.peers[d.from]
 	if d.hasAck {
 		for m := p.Acknowledge(s.net.now, &d.ack); m != nil; m = m.Following {
@@ -273,6 +279,16 @@ func (s *simNode) arrive(d simPacket) {
 		s.take(&d)
 	}
 	s.poll()
+}
+
+// resume lets a node that was stopped read what has arrived, packet by packet.
+func (s *simNode) resume() {
+	s.stopped = false
+	for len(s.socket) > 0 {
+		d := s.socket[0]
+		s.socket = s.socket[1:]
+		s.arrive(d)
+	}
 }
 
 func (s *simNode) take(d *simPacket) {

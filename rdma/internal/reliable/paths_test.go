@@ -122,7 +122,7 @@ func (w *pathWorld) send(from int, size int, v wireEvent) {
 // service lets a peer send what it may.
 func (w *pathWorld) service(from int) (worked bool) {
 	e := w.ends[from]
-	e.peer.Expire(w.now)
+	e.peer.Expire(w.now, false)
 	for {
 		on := e.peer.Pick(w.now)
 		if on < 0 {

@@ -224,7 +224,7 @@ func FuzzPeer(f *testing.F) {
 				finish(p.Acknowledge(now, &a))
 			case 2:
 				now += time.Duration(y) * time.Microsecond
-				p.Expire(now)
+				p.Expire(now, false)
 			case 3:
 				q := p.nextUp + Sequence(x)
 				if c := p.Classify(q); c == InOrder || c == Early {

@@ -204,6 +204,33 @@ func TestPeerWithoutItsCore(t *testing.T) {
 	}
 }
 
+// TestProcessWithoutItsCore stops a process until its timers are due. The acks of its peers are in
+// its socket then, and it reads them one after the other: no timer may expire meanwhile.
+func TestProcessWithoutItsCore(t *testing.T) {
+	const peers = 8
+	n := newNetwork(t, 1+peers, single(mss), ethernet)
+	a := n.nodes[0]
+	done := func() bool {
+		for _, p := range a.peers[1:] {
+			if !p.Idle() {
+				return false
+			}
+		}
+		return true
+	}
+	for range 20 { // with and without a known round trip
+		for to := 1; to <= peers; to++ {
+			a.post(to, 100)
+		}
+		a.stopped = true
+		n.after(2*initialRTO, a.resume)
+		n.run("all have arrived", n.now+time.Second, done)
+	}
+	if got := a.pool.Retransmitted; got != 0 {
+		t.Errorf("%d packets were retransmitted though none was lost", got)
+	}
+}
+
 // TestRetransmitsOnlyLost loses the first of ten packets.
 func TestRetransmitsOnlyLost(t *testing.T) {
 	n := newNetwork(t, 2, single(mss), ethernet)
