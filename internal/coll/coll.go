@@ -129,10 +129,10 @@ func (m *Model) eager(n float64) bool { return m.Eager == 0 || n <= float64(m.Ea
 // cables returns the number of cables of a node.
 func (m *Model) cables() int { return max(m.Cables, m.Ports, 1) }
 
-// divided returns the model of messages that several ranks of a node send, each a part of
+// splitAmong returns the model of messages that several ranks of a node send, each a part of
 // what one rank would send. With time slices a cable is idle while its only sender waits for
 // a core.
-func (m *Model) divided(ranks int) *Model {
+func (m *Model) splitAmong(ranks int) *Model {
 	parts := *m
 	parts.senders = ranks
 	if m.TimeSlices && ranks <= m.cables() {

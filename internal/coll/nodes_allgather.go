@@ -150,7 +150,7 @@ func (m *Model) switchQueue() float64 {
 func (s *Shape) groupsCost(m *Model, groups, form int, between func(m *Model, part float64) float64) float64 {
 	all, largest := s.blocksTotal()
 	near, most, nodes := m.inNode(), s.Nodes.most, s.nodeCount()
-	t := near.together((most+groups-1)/groups-1, largest) + between(m.divided(groups), largest*float64(most)) + float64(groups-1)*m.Startup
+	t := near.together((most+groups-1)/groups-1, largest) + between(m.splitAmong(groups), largest*float64(most)) + float64(groups-1)*m.Startup
 	part := all / float64(groups) // that a leader forwards
 	leaders := 1                  // that forward one after the other
 	if m.TimeSlices {
