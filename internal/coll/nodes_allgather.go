@@ -120,6 +120,9 @@ func nodeSpreadCost(s *Shape, m *Model, _ []int) float64 {
 		inside = near.together(most*(most-1), largest) + near.together(most-1, all)
 	}
 	between := m.together(out, 0) + m.startup(node) - m.Startup + float64(n-1)*node*m.perByte(m.Ports)
+	if m.TimeSlices { // all ranks of the node send, one after the other
+		between += float64(most-1) * m.Startup
+	}
 	return m.atLeast(inside + between + m.Copy*(all+largest))
 }
 
@@ -150,7 +153,11 @@ func (m *Model) switchQueue() float64 {
 func (s *Shape) groupsCost(m *Model, groups, form int, between func(m *Model, part float64) float64) float64 {
 	all, largest := s.blocksTotal()
 	near, most, nodes := m.inNode(), s.Nodes.most, s.nodeCount()
-	t := near.together((most+groups-1)/groups-1, largest) + between(m.splitAmong(groups), largest*float64(most)) + float64(groups-1)*m.Startup
+	node := largest * float64(most)
+	t := near.together((most+groups-1)/groups-1, largest) + between(m.splitAmong(groups, node), node) + float64(groups-1)*m.Startup
+	if m.TimeSlices { // each leader sends and receives
+		t += float64(groups-1) * m.Startup
+	}
 	part := all / float64(groups) // that a leader forwards
 	leaders := 1                  // that forward one after the other
 	if m.TimeSlices {

@@ -41,7 +41,7 @@ func carriersCost(s *Shape, m *Model, params []int) float64 {
 	}
 	// A rank sends to all carriers, a carrier receives from all ranks.
 	inside := near.together(max(most-1, carriers), given)
-	bytes := each*float64(most*most*(nodes-1))*m.splitAmong(carriers).perByte(m.Ports) + 3*m.Copy*given*float64(most)
+	bytes := each*float64(most*most*(nodes-1))*m.perByte(m.cables()) + 3*m.Copy*given*float64(most)
 	if m.TimeSlices { // all of them, one after the other
 		bytes *= 3 // a carrier has one core, while direct has all: measured with 16 ranks on two
 		inside = near.together(carriers*(most-1), given)
