@@ -37,6 +37,7 @@ var (
 	bold        = regexp.MustCompile(`\*\*([^*]+)\*\*`)
 	italic      = regexp.MustCompile(`(^|[\s(])\*([^*\s][^*]*)\*`)
 	anchor      = regexp.MustCompile(`&lt;a id=&#34;([^&]+)&#34;&gt;&lt;/a&gt;`)
+	nameEnd     = regexp.MustCompile(`([_./,=])(\pL)`)
 	comment     = regexp.MustCompile(`(?s)<!--.*?-->`)
 )
 
@@ -191,11 +192,17 @@ func listTag(line string) string {
 	return "ol"
 }
 
+// breakable returns code as HTML, with places where a line may end: the columns of tables are as
+// wide as the longest part of a name, not as the name.
+func breakable(code string) string {
+	return nameEnd.ReplaceAllString(html.EscapeString(code), "$1<wbr>$2")
+}
+
 // inline writes the markup within a paragraph. Code is set aside, because nothing in it is markup.
 func (r *renderer) inline(text string) string {
 	var spans []string
 	text = codeSpan.ReplaceAllStringFunc(text, func(s string) string {
-		spans = append(spans, "<code>"+html.EscapeString(strings.Trim(s, "`"))+"</code>")
+		spans = append(spans, "<code>"+breakable(strings.Trim(s, "`"))+"</code>")
 		return fmt.Sprintf("\x00%d\x00", len(spans)-1)
 	})
 	text = html.EscapeString(text)

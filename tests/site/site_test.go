@@ -39,6 +39,7 @@ func TestRender(t *testing.T) {
 		"```go\nif a < b {\n```\nafter":       "<pre><code class=\"go\">if a &lt; b {</code></pre>\n<p>after</p>\n",
 		"<!-- setup: x\ny -->\ntext":          "<p>text</p>\n",
 		"<a id=\"001\"></a>**001 T.** x":      "<p><a id=\"001\"></a><strong>001 T.</strong> x</p>\n",
+		"`A_B.c`, `x = 1.`":                   "<p><code>A_<wbr>B.<wbr>c</code>, <code>x = 1.</code></p>\n",
 		"> quoted":                            "<blockquote><p>quoted</p></blockquote>\n",
 		"see https://example.org/x, or (not)": "<p>see <a href=\"https://example.org/x\">https://example.org/x</a>, or (not)</p>\n",
 	} {
