@@ -242,13 +242,13 @@ func (a *agent) sendValue(body []byte) error {
 
 // sendRows answers what the ranks of this host do.
 func (a *agent) sendRows(body []byte) error {
-	number, err := readCount(body)
+	number, threads, err := readAskRows(body)
 	if err != nil {
 		return err
 	}
 	var rows []rankRow
 	if a.crew != nil {
-		rows = a.crew.states()
+		rows = a.crew.states(threads)
 	}
 	a.sendUp(frameRows, rowsBody(number, rows, time.Now().UnixNano()))
 	return nil

@@ -20,9 +20,9 @@ type backend interface {
 	markDead(ranks spans, host, status string)
 	// pulse returns the progress of the ranks; false if there is no board.
 	pulse() (pulse, bool)
-	// rows returns the board rows of all ranks, in order, and the hosts that did not
-	// answer.
-	rows() (rows []rankRow, silent []string)
+	// rows returns the board rows of all ranks, in order, with the states of their threads
+	// if these are wanted, and the hosts that did not answer.
+	rows(threads bool) (rows []rankRow, silent []string)
 	// countNoticed returns the number of ranks that have noticed a failure.
 	countNoticed() int
 	// drain waits for the last lines of output, after all ranks have exited.

@@ -333,8 +333,9 @@ func (c *crew) rows() (rows []pmi.Row) {
 	return rows
 }
 
-// states returns the rows together with the kernel's state of each process.
-func (c *crew) states() (rows []rankRow) {
+// states returns the rows together with the kernel's state of each process, and of its threads
+// if these are wanted: for each of them two files have to be read.
+func (c *crew) states(threads bool) (rows []rankRow) {
 	for i, r := range c.rows() {
 		pid := r.PID
 		if m := &c.members[i]; pid == 0 && c.isAlive(m.rank) {
@@ -342,7 +343,9 @@ func (c *crew) states() (rows []rankRow) {
 		}
 		row := rankRow{Row: r}
 		row.process, row.resident = stateOf(pid)
-		row.kernel = kernelWaits(pid)
+		if threads {
+			row.kernel = kernelWaits(pid)
+		}
 		row.counters, row.counted = c.board.Metrics(r.Rank)
 		rows = append(rows, row)
 	}

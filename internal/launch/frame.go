@@ -33,7 +33,7 @@ const (
 	frameAnswer                        // answer to frameGet: its number, found, value
 	frameStdin                         // bytes for rank 0; none: the end
 	frameOutputOK                      // number of bytes of output that were written
-	frameAskRows                       // number of the request
+	frameAskRows                       // number of the request, 1 if the states of threads are wanted
 	framePing
 	frameProgram // index, name and a piece of a program
 	frameBlock   // the ranks of a host

@@ -49,6 +49,19 @@ func signalBody(sig syscall.Signal) []byte { return []byte(signalName(sig)) }
 // readSignal returns 0 for a signal that this system does not have.
 func readSignal(body []byte) syscall.Signal { return signalNumber(string(body)) }
 
+func askRowsBody(number int64, threads bool) []byte {
+	var w bodyWriter
+	w.number(number)
+	w.truth(threads)
+	return w
+}
+
+func readAskRows(body []byte) (number int64, threads bool, err error) {
+	r := bodyReader{rest: body}
+	number, threads = r.number(), r.truth()
+	return number, threads, r.err()
+}
+
 // rowsBody encodes rows. Times are encoded as ages, because the clocks of hosts differ.
 func rowsBody(number int64, rows []rankRow, now int64) []byte {
 	var w bodyWriter

@@ -64,4 +64,4 @@ func (b *localBackend) host(int) string { return b.hostname }
 
 func (b *localBackend) pulse() (pulse, bool) { return b.crew.pulse(), b.board != nil }
 
-func (b *localBackend) rows() ([]rankRow, []string) { return b.crew.states(), nil }
+func (b *localBackend) rows(threads bool) ([]rankRow, []string) { return b.crew.states(threads), nil }

@@ -55,7 +55,7 @@ func (j *job) metrics() []RankMetrics {
 }
 
 func (j *job) readMetrics() []RankMetrics {
-	rows, _ := j.backend.rows()
+	rows, _ := j.backend.rows(false)
 	out, now := make([]RankMetrics, len(rows)), time.Now()
 	for i, r := range rows {
 		out[i] = RankMetrics{

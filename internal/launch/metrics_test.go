@@ -11,11 +11,14 @@ type slowBackend struct {
 	backend
 	takes time.Duration
 	asked int
+	// threads is whether the states of threads were asked for.
+	threads bool
 }
 
-func (b *slowBackend) rows() ([]rankRow, []string) {
+func (b *slowBackend) rows(threads bool) ([]rankRow, []string) {
 	time.Sleep(b.takes)
 	b.asked++
+	b.threads = b.threads || threads
 	return make([]rankRow, 1), nil
 }
 
@@ -31,6 +34,9 @@ func TestMetricsInALoop(t *testing.T) {
 				if got := j.metrics(); len(got) != 1 || got[0].Host != "a" {
 					t.Fatalf("the counters of the rank must be returned: %+v", got)
 				}
+			}
+			if b.threads {
+				t.Error("metrics have no states of threads, but the hosts must read them")
 			}
 			if b.asked == 0 || b.asked > most {
 				t.Errorf("in 10 s the hosts were asked %d times, which takes %v each; want 1 to %d", b.asked, takes, most)

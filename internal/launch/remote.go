@@ -462,7 +462,7 @@ func (b *remoteBackend) countNoticed() int {
 const rowsTimeout = time.Second
 
 // rows requests the board rows from all agents.
-func (b *remoteBackend) rows() ([]rankRow, []string) {
+func (b *remoteBackend) rows(threads bool) ([]rankRow, []string) {
 	rows := make([]rankRow, b.cfg.Ranks)
 	for rank := range rows {
 		rows[rank].Rank = rank
@@ -480,7 +480,7 @@ func (b *remoteBackend) rows() ([]rankRow, []string) {
 	for len(b.answers) > 0 {
 		<-b.answers // late answers to an earlier request
 	}
-	b.toAll(frameAskRows, numbersBody(number))
+	b.toAll(frameAskRows, askRowsBody(number, threads))
 	late := time.After(rowsTimeout)
 	for len(missing) > 0 {
 		select {

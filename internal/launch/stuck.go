@@ -94,7 +94,7 @@ func (j *job) checkStuck(watch *stuckWatch, p pulse, now time.Time) {
 	still, step := watch.look(p, now)
 	switch step {
 	case stuckSoon:
-		rows, _ := j.backend.rows()
+		rows, _ := j.backend.rows(false)
 		watch.earlier = &sample{rows, time.Now()}
 	case stuckReport:
 		if j.ending.begun && j.cfg.Limits.EndStuck {
@@ -125,7 +125,7 @@ func (j *job) reportWaits(earlier *sample, head func(computes bool) string) (com
 		}
 		return ""
 	}
-	rows, silent := j.backend.rows()
+	rows, silent := j.backend.rows(true)
 	now := time.Now()
 	away, own, computes := describeAwayRanks(rows, earlier, ended, j.backend.host, now)
 	lines := []string{head(computes)}

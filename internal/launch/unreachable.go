@@ -83,7 +83,7 @@ func (j *job) decideUnreached() {
 // a rank is unreachable alone; otherwise the network of its host is down, because messages
 // are received also while a program computes.
 func (j *job) isStopped(rank int) bool {
-	rows, _ := j.backend.rows()
+	rows, _ := j.backend.rows(false)
 	return rank < len(rows) && rows[rank].process.stopped()
 }
 
