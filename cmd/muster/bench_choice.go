@@ -95,7 +95,7 @@ func (f *choiceFlags) measure(c *mpi.Comm, kinds []coll.Kind, sizes []int) error
 				f.printJSON(c, cell)
 			}
 			cells = append(cells, cell)
-			if f.all {
+			if f.all && !f.json {
 				printCandidates(os.Stdout, kind, size, entries)
 			}
 		})

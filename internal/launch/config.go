@@ -75,11 +75,11 @@ type Config struct {
 	// registered with signal.Notify.
 	Signals <-chan os.Signal
 
-	layout  layout        // the ranks of each host
-	spawned bool          // ranks of a running job have asked for it
-	names   *serviceNames // of all jobs that are spawned from one
-	kin     *kin          // with respawn: of the job and its replacements
-	kinName string        // the name of a replacement in it
+	layout          layout        // the ranks of each host
+	spawned         bool          // ranks of a running job have asked for it
+	names           *serviceNames // of all jobs that are spawned from one
+	replacements    *replacements // with respawn: of the job and its replacements
+	replacementName string        // the name of a replacement in it
 }
 
 // Remote describes how a job reaches its hosts. None of it applies to a job on this machine.

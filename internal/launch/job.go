@@ -280,10 +280,10 @@ func (j *job) hostLost(host int, why string) {
 	switch {
 	case len(lost) == 0:
 	case j.continues():
-		j.cfg.kin.loseHost(j.cfg.Hosts[host].Name)
+		j.cfg.replacements.loseHost(j.cfg.Hosts[host].Name)
 		j.continueWithout(spansOf(lost...), cause{-1, text}, text, end.String(), 1)
 	default:
-		j.cfg.kin.loseHost(j.cfg.Hosts[host].Name)
+		j.cfg.replacements.loseHost(j.cfg.Hosts[host].Name)
 		j.outcome.fail(-1, text, 1)
 		j.announce(spansOf(lost...), end.String())
 		j.beginEnding()
@@ -349,7 +349,7 @@ func (j *job) failRank(rank int, why, status string, code int) {
 // all ranks have been told of a failure and fail one after the other because of it; to
 // announce each to all others would take the square of their number.
 func (j *job) announce(ranks spans, status string) {
-	j.cfg.kin.record(j.cfg.kinName, ranks, j.backend.host(ranks[0].first), status)
+	j.cfg.replacements.record(j.cfg.replacementName, ranks, j.backend.host(ranks[0].first), status)
 	if !j.ending.begun {
 		j.backend.markDead(ranks, j.backend.host(ranks[0].first), status)
 	}

@@ -50,7 +50,7 @@ func (j *job) continueWithout(ranks spans, why cause, text, status string, code 
 		o.first, o.code = &why, code
 	}
 	j.announce(ranks, status)
-	if j.ranks.living == 0 && o.left == 0 && (j.cfg.isReplacement() || j.cfg.kin.living() == 0) {
+	if j.ranks.living == 0 && o.left == 0 && (j.cfg.isReplacement() || j.cfg.replacements.living() == 0) {
 		j.outcome.fail(o.first.rank, o.first.text, o.code)
 		j.beginEnding()
 		return

@@ -2,8 +2,7 @@ package launch
 
 // Processes in place of failed ranks ("muster run --respawn"). Ranks ask for them in mpi.Recover,
 // and join them (decision 124). Each is a job of one rank, so that it can fail and leave alone; all
-// of them and the job itself are kin: the failures of each are in one list, in one order, which the
-// ranks read.
+// of them share one list of failures with the job itself, in one order, which the ranks read.
 
 import (
 	"context"
@@ -18,8 +17,8 @@ import (
 
 var errNoRespawn = errors.New("this job has no processes to replace failed ranks: use muster run --respawn")
 
-// kin are a job and its replacements. The methods of a nil kin do nothing.
-type kin struct {
+// replacements are those of a job. The methods of a nil pointer do nothing.
+type replacements struct {
 	most int
 
 	mu       sync.Mutex
@@ -52,22 +51,22 @@ func (c *Config) completeRespawn() error {
 	case len(c.Programs) > 1:
 		return errors.New("launch: the ranks of a job of several programs cannot be replaced")
 	}
-	c.kin = &kin{most: c.Respawn}
+	c.replacements = &replacements{most: c.Respawn}
 	c.ExtraEnv = append(slices.Clip(c.ExtraEnv), pmi.EnvRespawn+"="+strconv.Itoa(c.Respawn), pmi.OnFailure+"="+pmi.OnFailureReturn)
 	return nil
 }
 
-func (c *Config) isReplacement() bool { return c.kinName != "" }
+func (c *Config) isReplacement() bool { return c.replacementName != "" }
 
 // open allows ranks to ask for replacements, until the context ends.
-func (k *kin) open(ctx context.Context, first *job) {
+func (k *replacements) open(ctx context.Context, first *job) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ctx, k.first = ctx, first
 }
 
 // replace starts a process.
-func (k *kin) replace(r *pmi.ReplaceRequest) error {
+func (k *replacements) replace(r *pmi.ReplaceRequest) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -92,7 +91,7 @@ func (k *kin) replace(r *pmi.ReplaceRequest) error {
 	if err != nil {
 		return err
 	}
-	cfg.kin, cfg.kinName = k, r.Name
+	cfg.replacements, cfg.replacementName = k, r.Name
 	cfg.ExtraEnv = slices.DeleteFunc(cfg.ExtraEnv, func(kv string) bool { return nameOf(kv) == pmi.EnvSpares })
 	ctx, cancel := context.WithCancel(k.ctx)
 	one.cancel = cancel
@@ -113,7 +112,7 @@ func (k *kin) replace(r *pmi.ReplaceRequest) error {
 
 // hostForLocked returns the host of a replacement: that of the failed rank, or, if it was lost, the one
 // with the fewest replacements.
-func (k *kin) hostForLocked(failed pmi.RankRef) (string, error) {
+func (k *replacements) hostForLocked(failed pmi.RankRef) (string, error) {
 	cfg := k.first.cfg
 	if len(cfg.Hosts) == 0 {
 		return "", nil
@@ -148,7 +147,7 @@ func (k *kin) hostForLocked(failed pmi.RankRef) (string, error) {
 	return best, nil
 }
 
-func (k *kin) findLocked(name string) *replacement {
+func (k *replacements) findLocked(name string) *replacement {
 	for _, one := range k.jobs {
 		if one.name == name && name != "" {
 			return one
@@ -158,7 +157,7 @@ func (k *kin) findLocked(name string) *replacement {
 }
 
 // state reports what has become of a replacement.
-func (k *kin) state(name string) (pmi.JobAnswer, error) {
+func (k *replacements) state(name string) (pmi.JobAnswer, error) {
 	k.mu.Lock()
 	one := k.findLocked(name)
 	k.mu.Unlock()
@@ -174,7 +173,7 @@ func (k *kin) state(name string) (pmi.JobAnswer, error) {
 }
 
 // withdraw ends a replacement that the ranks have not joined.
-func (k *kin) withdraw(name string) {
+func (k *replacements) withdraw(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if one := k.findLocked(name); one != nil {
@@ -183,7 +182,7 @@ func (k *kin) withdraw(name string) {
 }
 
 // record adds failed ranks to the list.
-func (k *kin) record(name string, ranks spans, host, status string) {
+func (k *replacements) record(name string, ranks spans, host, status string) {
 	if k == nil {
 		return
 	}
@@ -194,7 +193,7 @@ func (k *kin) record(name string, ranks spans, host, status string) {
 	}
 }
 
-func (k *kin) failuresFrom(n int) []pmi.Failure {
+func (k *replacements) failuresFrom(n int) []pmi.Failure {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if n < 0 || n >= len(k.failures) {
@@ -203,7 +202,7 @@ func (k *kin) failuresFrom(n int) []pmi.Failure {
 	return slices.Clone(k.failures[n:min(len(k.failures), n+pmi.MaxFailures)])
 }
 
-func (k *kin) loseHost(name string) {
+func (k *replacements) loseHost(name string) {
 	if k == nil || name == "" {
 		return
 	}
@@ -215,7 +214,7 @@ func (k *kin) loseHost(name string) {
 }
 
 // living returns the number of replacements that run.
-func (k *kin) living() (n int) {
+func (k *replacements) living() (n int) {
 	if k == nil {
 		return 0
 	}
@@ -231,10 +230,10 @@ func (k *kin) living() (n int) {
 	return n
 }
 
-// finishKin waits for the replacements of a job whose ranks have exited, or ends them if it has failed. If
+// finishReplacements waits for the replacements of a job whose ranks have exited, or ends them if it has failed. If
 // no rank of the job has left in order, its replacements decide how it ends.
-func (j *job) finishKin() {
-	k := j.cfg.kin
+func (j *job) finishReplacements() {
+	k := j.cfg.replacements
 	k.mu.Lock()
 	failed := j.outcome.cause != nil || j.startErr != nil
 	k.over = failed

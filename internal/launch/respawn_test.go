@@ -12,7 +12,7 @@ import (
 // that was lost, on the one with the fewest replacements.
 func TestHostOfReplacement(t *testing.T) {
 	cfg := &Config{Hosts: []Host{{Name: "a"}, {Name: "b"}, {Name: "c"}}, layout: layout{host: []int{0, 0, 1, 2}}}
-	k := &kin{most: 2, first: &job{cfg: cfg}}
+	k := &replacements{most: 2, first: &job{cfg: cfg}}
 	check := func(of pmi.RankRef, want string) {
 		t.Helper()
 		if got, err := k.hostForLocked(of); got != want || (err != nil) != (want == "") {
@@ -34,7 +34,7 @@ func TestHostOfReplacement(t *testing.T) {
 
 // TestReplacementsAreBounded checks what a launcher refuses.
 func TestReplacementsAreBounded(t *testing.T) {
-	k := &kin{most: 1, first: &job{cfg: &Config{}}}
+	k := &replacements{most: 1, first: &job{cfg: &Config{}}}
 	if err := k.replace(&pmi.ReplaceRequest{Name: "x"}); err == nil || !strings.Contains(err.Error(), "being ended") {
 		t.Errorf("before the job has begun: %v", err)
 	}
@@ -51,7 +51,7 @@ func TestReplacementsAreBounded(t *testing.T) {
 
 // TestFailuresOfKin checks that each reader gets all failures, in one order.
 func TestFailuresOfKin(t *testing.T) {
-	k := &kin{}
+	k := &replacements{}
 	for i := range pmi.MaxFailures + 1 {
 		k.record("x", spansOf(i), "host", "gone")
 	}
@@ -65,7 +65,7 @@ func TestFailuresOfKin(t *testing.T) {
 	if len(got) != pmi.MaxFailures+1 || got[pmi.MaxFailures].Rank != pmi.MaxFailures || got[0].Job != "x" {
 		t.Errorf("read %d failures, want %d in the order of their report: %v", len(got), pmi.MaxFailures+1, got)
 	}
-	var none *kin // of a job without respawn
+	var none *replacements // of a job without respawn
 	none.record("x", spansOf(1), "host", "gone")
 	none.loseHost("a")
 	if none.living() != 0 {

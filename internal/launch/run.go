@@ -33,13 +33,13 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 		cfg.Metrics(j.scrape)
 	}
 	j.spawned.open(ctx)
-	if cfg.kin != nil && !cfg.isReplacement() {
-		cfg.kin.open(ctx, j)
+	if cfg.replacements != nil && !cfg.isReplacement() {
+		cfg.replacements.open(ctx, j)
 	}
 	j.backend.start()
 	j.loop(ctx)
-	if cfg.kin != nil && !cfg.isReplacement() {
-		j.finishKin()
+	if cfg.replacements != nil && !cfg.isReplacement() {
+		j.finishReplacements()
 	}
 	j.spawned.finish(j.outcome.cause != nil || j.startErr != nil, cfg.Signals)
 	j.backend.drain()

@@ -56,16 +56,16 @@ func (j *job) answerRank(request string, done func(answer string, ok bool)) {
 		a.Port, err = j.cfg.names.answer(r.Name)
 	case r.Spawn != nil:
 		a.Job, err = j.spawn(r.Spawn)
-	case j.cfg.kin == nil && (r.Replace != nil || r.Replaced != "" || r.Withdrawn != "" || r.Failures != nil):
+	case j.cfg.replacements == nil && (r.Replace != nil || r.Replaced != "" || r.Withdrawn != "" || r.Failures != nil):
 		err = errNoRespawn
 	case r.Replace != nil:
-		err = j.cfg.kin.replace(r.Replace)
+		err = j.cfg.replacements.replace(r.Replace)
 	case r.Replaced != "":
-		a, err = j.cfg.kin.state(r.Replaced)
+		a, err = j.cfg.replacements.state(r.Replaced)
 	case r.Withdrawn != "":
-		j.cfg.kin.withdraw(r.Withdrawn)
+		j.cfg.replacements.withdraw(r.Withdrawn)
 	case r.Failures != nil:
-		a.Failures = j.cfg.kin.failuresFrom(r.Failures.From)
+		a.Failures = j.cfg.replacements.failuresFrom(r.Failures.From)
 	default:
 		a, err = j.spawned.state(r.State)
 	}
